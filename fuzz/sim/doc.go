@@ -1,0 +1,11 @@
+// Package sim runs the whole server in one goroutine: the sessions of the Redis protocol, the loop,
+// the machine, the store, its journal and tables, and recovery, on a simulated disk and a clock
+// that only the simulation moves. A seed says all that happens. README.md says what may differ.
+//
+//	sim_test.go     what happens, one after the other
+//	draw_test.go    which commands clients send
+//	client_test.go  clients, and what they get
+//	start_test.go   starts, and the ends of processes
+//	seen_test.go    what is seen of a server: commands in their order, batches, what is swept
+//	wire_test.go    commands as bytes, and replies
+package sim

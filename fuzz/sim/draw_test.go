@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+)
+
+var queues = []string{"q1", "q2", "graves"}
+
+func (w *world) chance(of int) bool { return w.r.IntN(of) == 0 }
+
+func pick[T any](w *world, all ...T) T { return all[w.r.IntN(len(all))] }
+
+func (w *world) payload() string {
+	w.payloads++
+	return fmt.Sprint("p", w.payloads) + strings.Repeat("x", pick(w, 0, 0, 0, 100, 1500, 9000))
+}
+
+// ms draws a time: mostly one that passes soon.
+func (w *world) ms() string {
+	return fmt.Sprint(1 + w.r.Int64N(pick(w, int64(100), 2000, 2000, 5000, 30_000, 7_200_000)))
+}
+
+// moment draws one, mostly to come.
+func (w *world) moment() string { return fmt.Sprint(max(0, w.wall()-500+w.r.Int64N(5000))) }
+
+// command draws a command, which may be of a claim that ends meanwhile.
+func (w *world) command() []string {
+	q := pick(w, queues[0], queues[0], queues[1], queues[2])
+	switch n := w.r.IntN(100); {
+	case n < 26:
+		return w.push(q)
+	case n < 42:
+		return w.take("QCLAIM", q)
+	case n < 45:
+		return w.take("QPOP", q)
+	case n < 70:
+		return w.answer(q)
+	case n < 72:
+		return w.named("QDEL", q)
+	case n < 75:
+		return w.named("QCANCEL", q)
+	case n < 80:
+		return w.redrive(q)
+	case n < 85:
+		return w.set(q)
+	case n < 88:
+		c := []string{"QPAUSE", q}
+		if w.chance(2) {
+			c = append(c, "IN")
+		}
+		return append(c, "UNTIL", w.moment())
+	case n < 90:
+		return []string{"QLEN", q}
+	case n < 92:
+		return []string{"QSTAT", q}
+	case n < 94:
+		return []string{"QLIST", q, "COUNT", "1000"}
+	case n < 96:
+		return []string{"QPEEK", q, "COUNT", "3"}
+	case n < 98:
+		return []string{"QGET", q}
+	}
+	return []string{"QSHOW", q, w.id(q)}
+}
+
+func (w *world) push(q string) []string {
+	c := []string{"QPUSH", q, w.payload()}
+	if w.chance(8) {
+		c = []string{"QMPUSH", q, "3", w.payload(), w.payload(), w.payload()}
+	}
+	if w.chance(2) {
+		c = append(c, "PRIO", fmt.Sprint(1+w.r.IntN(3)))
+	}
+	if w.chance(4) {
+		c = append(c, "KEY", pick(w, "k", "l"))
+	}
+	if w.chance(3) {
+		c = append(c, "TTL", w.ms())
+	}
+	if w.chance(5) {
+		c = append(c, "LEASE", w.ms())
+	}
+	switch w.r.IntN(8) {
+	case 0, 1:
+		c = append(c, "DELAY", w.ms())
+	case 2:
+		c = append(c, "AT", w.moment())
+	}
+	return c
+}
+
+func (w *world) take(word, q string) []string {
+	c := []string{word, q}
+	if w.chance(3) {
+		c = append(c, "COUNT", fmt.Sprint(1+w.r.IntN(4)))
+	}
+	if word == "QPOP" {
+		return c
+	}
+	if w.chance(2) {
+		c = append(c, "LEASE", w.ms())
+	}
+	if w.chance(3) {
+		c = append(c, "CONSUMER", pick(w, "w1", "w2"))
+	}
+	return c
+}
+
+// id draws the id of a packet of a queue, or one that is none.
+func (w *world) id(q string) string {
+	if ids := w.model.IDs(q); len(ids) > 0 && !w.chance(12) {
+		return pick(w, ids...)
+	}
+	return fmt.Sprint(w.r.Int64N(w.model.Next() + 2))
+}
+
+func (w *world) named(word, q string) []string {
+	c := []string{word, q, w.id(q)}
+	if w.chance(4) {
+		c = append(c, w.id(q))
+	}
+	return c
+}
+
+// answer draws a command about a claim.
+func (w *world) answer(q string) []string {
+	claims := w.model.Claims()
+	if len(claims) == 0 {
+		return w.take("QCLAIM", q)
+	}
+	k := pick(w, claims...)
+	c := []string{"QACK", k.Queue, k.ID, k.Token}
+	switch n := w.r.IntN(10); {
+	case n < 5:
+		if o := pick(w, claims...); w.chance(4) && o != k {
+			c = append(c, o.ID, o.Token)
+		}
+		return c
+	case n < 7:
+		c[0] = "QEXTEND"
+		return append(c, w.ms())
+	}
+	c[0] = "QNACK"
+	switch n := w.r.IntN(10); {
+	case n < 2 && w.model.Backs(k.Queue):
+	case n < 6:
+		c = append(c, "DELAY", pick(w, "0", w.ms()))
+	case n < 8:
+		c = append(c, "AT", w.moment())
+	default:
+		c = append(c, "DEAD")
+	}
+	if w.chance(6) && c[len(c)-1] != "DEAD" {
+		c = append(c, "UNCOUNTED")
+	}
+	if w.chance(2) {
+		c = append(c, "REASON", pick(w, "boom", "ValueError: 7"))
+	}
+	return c
+}
+
+func (w *world) redrive(q string) []string {
+	c := []string{"QREDRIVE", q}
+	switch w.r.IntN(3) {
+	case 0:
+		return append(c, w.id(q))
+	case 1:
+		c = append(c, "COUNT", fmt.Sprint(1+w.r.IntN(3)))
+	}
+	if w.chance(3) {
+		c = append(c, "TO", pick(w, queues...))
+	}
+	if len(c) == 2 {
+		c = append(c, "COUNT", "1000")
+	}
+	return c
+}
+
+func (w *world) set(q string) []string {
+	c := []string{"QSET", q}
+	switch w.r.IntN(8) {
+	case 0:
+		return append(c, "lease", w.ms())
+	case 1, 2:
+		return append(c, "max-attempts", pick(w, "0", "1", "2", "3"))
+	case 3:
+		return append(c, "dead-letter", pick(w, "", "graves", "graves", "q2"))
+	case 4:
+		return append(c, "retain", pick(w, "0", "2000", "3600000"))
+	case 5:
+		return append(c, "backoff-min", pick(w, "0", "4"), "backoff-max", "9")
+	case 6:
+		return append(c, pick(w, "pause-in", "pause-out"), pick(w, "yes", "no", "no"))
+	}
+	c[1] = queues[0] // of two queues the one or the other follows first
+	return append(c, "retain-dead", pick(w, "0", "2000", "3600000"))
+}

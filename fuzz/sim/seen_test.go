@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/fuzz/model"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/resp"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/content"
+)
+
+// protocol is the Redis protocol, with sessions that are seen.
+type protocol struct {
+	*resp.Protocol
+	w *world
+}
+
+func (p protocol) Open(peer *netproto.Peer) netproto.Session {
+	return &session{p.Protocol.Open(peer), peer, p.w, p.w.clients[peer.Remote().String()]}
+}
+
+// session is a session. The model carries out what it has carried out, in the same order.
+type session struct {
+	netproto.Session
+	peer *netproto.Peer
+	w    *world
+	c    *client
+}
+
+func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
+	before := len(s.peer.Out)
+	n, stop, err = s.Session.Serve(tx, buf)
+	s.w.served(s.c, s.peer.Out[before:], stop == netproto.Unfinished)
+	if err != nil {
+		s.w.Say("%s ends: %v", s.c.name, err)
+	}
+	return n, stop, err
+}
+
+func (s *session) Close(tx *broker.Tx) {
+	s.w.model.Gone(s.c.name)
+	s.Session.(netproto.Closer).Close(tx)
+}
+
+func (s *session) Again(tx *broker.Tx, queue []byte) { s.Session.(netproto.Waiter).Again(tx, queue) }
+
+// store is a store of which is seen when a turn begins, what is swept, and with what a batch comes.
+type store struct {
+	*storage.Store
+	w *world
+}
+
+// Space begins a turn of the machine, at the moment that the loop has asked for before.
+func (s store) Space() storage.Space {
+	space, w := s.Store.Space(), s.w
+	room := model.Room(space.Level)
+	if w.stuck {
+		room = model.Stuck
+	}
+	w.model.At(w.turnAt, w.turnSteady, room)
+	return space
+}
+
+// Some shows the machine what may have expired before the start.
+func (s store) Some(from content.PacketID, n int, fn func(content.PacketID, *content.Meta)) (content.PacketID, bool, error) {
+	return s.Store.Some(from, n, func(id content.PacketID, m *content.Meta) {
+		fn(id, m)
+		identity := id.Seq
+		if m.Identity != 0 {
+			identity = m.Identity
+		}
+		s.w.model.Swept(int64(identity - content.FirstSeq))
+	})
+}
+
+// Apply notes what the model is with the batch: what a start must show that has it.
+func (s store) Apply(b *broker.Batch) error {
+	w, next := s.w, s.Control().Batch+1
+	w.come[next] = w.model.Clone()
+	changes := w.model.Changes()
+	err := s.Store.Apply(b)
+	w.stuck = errors.Is(err, broker.ErrDiskFull)
+	w.Say("batch %d: %v", next, err)
+	if err == nil {
+		w.applied(s.Control().Batch, changes)
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+package sim
+
+import (
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-queue/holdfast/fuzz/model"
+	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/storage"
+	"github.com/holdfast-queue/holdfast/storage/disk/simulated"
+)
+
+var ops = flag.Int("sim.ops", 300, "how many operations a seed of the simulation has")
+
+// world is a server on a simulated disk, its clients, and the model of what they should see.
+type world struct {
+	*simulated.Run
+	model *model.Server
+	r     *rand.Rand
+	disk  *simulated.Disk
+
+	s       *storage.Store // nil: it did not start
+	options storage.Options
+	loop    netproto.Stepped
+	server  *netproto.Server
+	fate
+	stuck              bool // a batch waits for room
+	turnAt, turnSteady int64
+	skew               int64 // of the clock on the wall
+
+	clients  map[string]*client
+	looker   *client // who looks at all
+	ports    uint16
+	payloads int
+
+	come    map[uint64]*model.Server // by batch: what a start must show
+	acked   uint64                   // the last batch that was answered
+	durable uint64                   // the last one that a power cut may not take
+	least   uint64                   // the earliest that the next start may show
+	onDisk  int                      // of the changes of the model
+	told    int64                    // no number below this one may be given again
+	waits   int                      // of the store for its background, in this operation
+
+	f *figures
+}
+
+type figures struct {
+	seeds, ops, turns, commands, calls, cuts, kills, faults, starts, full int64
+	did                                                                   map[string]int
+}
+
+// all are the clients, in the order of their addresses.
+func (w *world) all() (all []*client) {
+	for _, name := range slices.Sorted(maps.Keys(w.clients)) {
+		all = append(all, w.clients[name])
+	}
+	return all
+}
+
+// over says that the process serves nobody any more.
+func (w *world) over() bool { return w.dead || w.ended || w.s == nil || w.server == nil }
+
+// turn makes a turn of the loop.
+func (w *world) turn() {
+	if w.over() {
+		return
+	}
+	w.f.turns++
+	err := w.loop.Turn()
+	if err == nil && !w.dead && !w.stuck {
+		w.onDisk = w.model.Changes() // what came and went needed no batch
+	}
+	w.collect()
+	if err != nil {
+		w.Say("the loop ends: %v", err)
+		if w.ended = true; !w.within(err) {
+			w.Fatalf("the loop ended: %v", err)
+		}
+	}
+}
+
+// wait is what the store calls where it waits for its background.
+func (w *world) wait() {
+	if w.waits++; w.waits > 1000 {
+		w.Fatal("the store waits for ever")
+	}
+	time.Sleep(100 * time.Millisecond)
+	for _, what := range []storage.Step{storage.StepFlush, storage.StepMerge, storage.StepHousekeep, storage.StepLook} {
+		if w.step(what) {
+			return
+		}
+	}
+}
+
+// step does a piece of the store's background.
+func (w *world) step(what storage.Step) (worked bool) {
+	upto := w.s.Control().Batch
+	worked = w.s.Step(what)
+	if worked {
+		w.Say("step %d", what)
+	}
+	if what == storage.StepSync && w.options.Sync.String() != "never" && !w.dead && !w.hurt {
+		w.durable = max(w.durable, upto)
+	}
+	return worked
+}
+
+// look compares all that there is.
+func (w *world) look() {
+	var commands [][]string
+	for _, q := range queues {
+		commands = append(commands, []string{"QLIST", q, "COUNT", "1000"}, []string{"QSTAT", q}, []string{"QGET", q}, []string{"QLEN", q})
+	}
+	w.send(w.looker, commands)
+	for range 100 {
+		if w.turn(); w.over() || len(w.looker.sent) == 0 {
+			return
+		}
+	}
+	w.Fatalf("nobody answers %q", w.looker.sent)
+}
+
+// traffic has a client send something, or do something else.
+func (w *world) traffic() {
+	all := w.all()
+	all = slices.DeleteFunc(all, func(c *client) bool { return c == w.looker || c.hungUp })
+	if len(all) < 3 {
+		all = append(all, w.connect())
+	}
+	c := pick(w, all...)
+	switch n := w.r.IntN(40); {
+	case n < 2:
+		c.stalls = !c.stalls
+		w.Say("%s stalls: %v", c.name, c.stalls)
+		c.wire.Stall(c.stalls)
+		return
+	case n < 3:
+		w.Say("%s hangs up", c.name)
+		c.hungUp = true
+		c.wire.HangUp()
+		return
+	}
+	var commands [][]string
+	for range 1 + w.r.IntN(4) {
+		commands = append(commands, w.command())
+	}
+	bulk := slices.ContainsFunc(commands, func(c []string) bool { return c[0] == "QREDRIVE" && len(c) > 3 })
+	if len(commands) > 1 && !bulk && w.chance(6) {
+		commands = append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
+	}
+	w.send(c, commands)
+}
+
+// once does one operation.
+func (w *world) once() {
+	w.f.ops++
+	w.waits = 0
+	if w.over() {
+		w.restart()
+		return
+	}
+	switch n := w.r.IntN(200); {
+	case n < 110:
+		w.traffic()
+		for range w.r.IntN(4) {
+			w.turn()
+		}
+	case n < 140:
+		w.step(storage.Step(w.r.IntN(int(storage.Steps))))
+	case n < 160:
+		time.Sleep(time.Duration(w.r.Int64N(int64(pick(w, 1500*time.Millisecond, 1500*time.Millisecond, 20*time.Second)))))
+		w.turn()
+	case n < 166:
+		w.look()
+	case n < 169:
+		w.drawSkew()
+		w.turn()
+	case n < 180:
+		if w.endAt == 0 {
+			w.drawFate(40)
+		}
+	case n < 183:
+		w.restart()
+	case n < 188:
+		if w.failAt == 0 {
+			w.drawFault()
+		}
+	case n < 192:
+		w.room()
+	default:
+		w.turn()
+	}
+}
+
+// room makes the disk nearly full, or large again.
+func (w *world) room() {
+	if w.chance(2) {
+		w.disk.Room(0)
+		return
+	}
+	w.hurt = true
+	w.f.full++
+	w.disk.Room(w.disk.Used() + w.r.Int64N(2<<20))
+}
+
+// simulate plays a seed.
+func simulate(run *simulated.Run, f *figures) {
+	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, clients: map[string]*client{}, ports: 1000}
+	f.seeds++
+	w.options = storage.Options{Stepped: w.wait, Window: pick(w, int64(16<<10), 64<<10, 256<<10), Sync: w.drawSync()}
+	w.come = map[uint64]*model.Server{0: w.model.Clone()}
+	w.must("a folder", os.MkdirAll(w.at(""), 0o700))
+	w.mount()
+	defer func() {
+		w.disk.Freeze()
+		w.giveUp()
+		w.disk.Unmount()
+	}()
+	w.start(true)
+	for range *ops {
+		w.once()
+	}
+	w.Say("the end")
+}
+
+func TestSimulation(t *testing.T) {
+	f := figures{did: map[string]int{}}
+	begun := time.Now()
+	simulated.Play(t, 100, func(run *simulated.Run) { simulate(run, &f) })
+	t.Logf("%+v in %v", f, time.Since(begun).Round(time.Millisecond))
+}
+
+// A seed that fails must fail again: the same calls come in the same order, with the same bytes.
+func TestASeedDoesTheSameAgain(t *testing.T) {
+	for seed := range uint64(3) {
+		var traces [2][]string
+		for i := range traces {
+			traces[i] = simulated.Trace(t, 1000+seed, func(run *simulated.Run) { simulate(run, &figures{did: map[string]int{}}) })
+		}
+		for i, line := range traces[0] {
+			if i >= len(traces[1]) || line != traces[1][i] {
+				t.Fatalf("seed %d: line %d is %q, and then %q", 1000+seed, i, line, traces[1][min(i, len(traces[1])-1)])
+			}
+		}
+		if len(traces[0]) < 1000 || len(traces[0]) != len(traces[1]) {
+			t.Fatalf("seed %d says %d lines, and then %d", 1000+seed, len(traces[0]), len(traces[1]))
+		}
+	}
+}
