@@ -1,8 +1,11 @@
 package model
 
-// bulk is a command for many packets that goes on in slices, a state each.
+import "slices"
+
+// bulk is a command for many packets that goes on in slices: of a state each, and of 500 packets.
 type bulk struct {
 	states []state
+	last   *packet // that was looked at in the first of these; nil: none
 	done   int64
 }
 
@@ -28,8 +31,19 @@ func qredrive(s *Server, c call) any {
 	}
 	b = new(*b)
 	most := c.number("COUNT", 0)
-	for _, p := range s.in(c.name, b.states[0]) {
+	list := s.in(c.name, b.states[0])
+	if b.last != nil {
+		list = slices.DeleteFunc(list, func(p *packet) bool { return inOrder(p, b.last) <= 0 })
+	}
+	if b.last, b.states = nil, b.states[1:]; len(list) > 500 {
+		list = list[:500]
+		b.last, b.states = new(*list[499]), append([]state{list[0].state}, b.states...)
+	}
+	for _, p := range list {
 		if !redrivable(p) || most > 0 && b.done == most {
+			continue
+		}
+		if was := p.state; s.current(p) == nil || p.state != was {
 			continue
 		}
 		to := p.origin
@@ -42,7 +56,6 @@ func qredrive(s *Server, c call) any {
 		}
 		b.done++
 	}
-	b.states = b.states[1:]
 	if len(b.states) > 0 && (most == 0 || b.done < most) {
 		s.conns[c.conn].bulk = b
 		return More{}

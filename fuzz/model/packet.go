@@ -65,13 +65,15 @@ func (s *Server) in(queue string, states ...state) (list []*packet) {
 			list = append(list, p)
 		}
 	}
-	slices.SortFunc(list, func(a, b *packet) int {
-		if a.state == delayed && b.state == delayed {
-			return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.id, b.id))
-		}
-		return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.prio, b.prio), cmp.Compare(a.id, b.id))
-	})
+	slices.SortFunc(list, inOrder)
 	return list
+}
+
+func inOrder(a, b *packet) int {
+	if a.state == delayed && b.state == delayed {
+		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.id, b.id))
+	}
+	return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.prio, b.prio), cmp.Compare(a.id, b.id))
 }
 
 // all returns all packets of a queue.
@@ -85,14 +87,9 @@ func (s *Server) kept(p *packet) int64 {
 	return 0
 }
 
-// find returns the packet of a queue with an id, nil if there is none. What is due for it is made
-// first: a claim alone lasts until the turn that ends it.
-func (s *Server) find(queue, id string) *packet {
-	at := slices.IndexFunc(s.all(queue), func(p *packet) bool { return fmt.Sprint(p.id) == id })
-	if at < 0 {
-		return nil
-	}
-	p := s.all(queue)[at]
+// current makes what is due for a packet, and returns it, nil if it is gone. A claim alone lasts
+// until the turn that ends it.
+func (s *Server) current(p *packet) *packet {
 	if p.state != claimed {
 		s.advance(p)
 	}
@@ -100,6 +97,15 @@ func (s *Server) find(queue, id string) *packet {
 		return nil
 	}
 	return p
+}
+
+// find returns the packet of a queue with an id, nil if there is none.
+func (s *Server) find(queue, id string) *packet {
+	at := slices.IndexFunc(s.all(queue), func(p *packet) bool { return fmt.Sprint(p.id) == id })
+	if at < 0 {
+		return nil
+	}
+	return s.current(s.all(queue)[at])
 }
 
 // claim returns the packet that a claim is of, nil if that has ended.
