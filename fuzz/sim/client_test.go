@@ -77,7 +77,7 @@ func (w *world) served(c *client, out []byte, unfinished bool) {
 		for want == (model.More{}) { // where there is nothing to do it does several slices at once
 			want = w.model.Do(c.name, words)
 		}
-		w.Say("%s: %.60q replies %.200q", c.name, words, fmt.Sprint(got))
+		w.note("%s: %.60q replies %.100q", c.name, words, fmt.Sprint(got))
 		if err := model.Same(got, want); err != nil {
 			w.Fatalf("%s: %q: %v\nThe model has\n%s", c.name, words, err, w.model.Dump())
 		}
@@ -135,7 +135,7 @@ func (w *world) collect() {
 			w.told = max(w.told, m.next)
 		}
 		if c.wire.Closed() {
-			w.Say("%s is closed", c.name)
+			w.note("%s is closed", c.name)
 			delete(w.clients, c.name)
 		}
 	}

@@ -34,7 +34,7 @@ func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, e
 	n, stop, err = s.Session.Serve(tx, buf)
 	s.w.served(s.c, s.peer.Out[before:], stop == netproto.Unfinished)
 	if err != nil {
-		s.w.Say("%s ends: %v", s.c.name, err)
+		s.w.note("%s ends: %v", s.c.name, err)
 	}
 	return n, stop, err
 }
@@ -82,7 +82,9 @@ func (s store) Apply(b *broker.Batch) error {
 	changes := w.model.Changes()
 	err := s.Store.Apply(b)
 	w.stuck = errors.Is(err, broker.ErrDiskFull)
-	w.Say("batch %d: %v", next, err)
+	if w.Say("batch %d: %v", next, err); err != nil {
+		w.note("batch %d: %v", next, err)
+	}
 	if err == nil {
 		w.applied(s.Control().Batch, changes)
 	}

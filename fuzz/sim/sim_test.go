@@ -2,10 +2,12 @@ package sim
 
 import (
 	"flag"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,12 +33,14 @@ type world struct {
 	fate
 	stuck              bool // a batch waits for room
 	turnAt, turnSteady int64
-	skew               int64 // of the clock on the wall
+	skew               int64   // of the clock on the wall
+	skews              []int64 // the next ones, if they are not drawn
 
 	clients  map[string]*client
 	looker   *client // who looks at all
 	ports    uint16
 	payloads int
+	flooded  bool // once: a look shows a thousand packets at most
 
 	come    map[uint64]*model.Server // by batch: what a start must show
 	acked   uint64                   // the last batch that was answered
@@ -45,6 +49,9 @@ type world struct {
 	onDisk  int                      // of the changes of the model
 	told    int64                    // no number below this one may be given again
 	waits   int                      // of the store for its background, in this operation
+	turns   int                      // since the start
+	op      int                      // the number of the operation
+	notes   []string                 // what happened last
 
 	f *figures
 }
@@ -62,6 +69,19 @@ func (w *world) all() (all []*client) {
 	return all
 }
 
+// note says something, and notes it for who reads of a failure.
+func (w *world) note(format string, args ...any) {
+	line := fmt.Sprintf("%d: ", w.op) + fmt.Sprintf(format, args...)
+	w.Say("%s", line)
+	w.notes = append(w.notes[max(0, len(w.notes)-24):], line)
+}
+
+// Fatalf ends the seed, and says what happened before.
+func (w *world) Fatalf(format string, args ...any) {
+	w.Helper()
+	w.T.Fatalf("operation %d of seed %d: %s\nWhat happened last, by operations:\n%s", w.op, w.Seed, fmt.Sprintf(format, args...), strings.Join(w.notes, "\n"))
+}
+
 // over says that the process serves nobody any more.
 func (w *world) over() bool { return w.dead || w.ended || w.s == nil || w.server == nil }
 
@@ -71,13 +91,14 @@ func (w *world) turn() {
 		return
 	}
 	w.f.turns++
+	w.turns++
 	err := w.loop.Turn()
 	if err == nil && !w.dead && !w.stuck {
 		w.onDisk = w.model.Changes() // what came and went needed no batch
 	}
 	w.collect()
 	if err != nil {
-		w.Say("the loop ends: %v", err)
+		w.note("the loop ends: %v", err)
 		if w.ended = true; !w.within(err) {
 			w.Fatalf("the loop ended: %v", err)
 		}
@@ -87,7 +108,7 @@ func (w *world) turn() {
 // wait is what the store calls where it waits for its background.
 func (w *world) wait() {
 	if w.waits++; w.waits > 1000 {
-		w.Fatal("the store waits for ever")
+		w.Fatalf("the store waits for ever")
 	}
 	time.Sleep(100 * time.Millisecond)
 	for _, what := range []storage.Step{storage.StepFlush, storage.StepMerge, storage.StepHousekeep, storage.StepLook} {
@@ -118,7 +139,13 @@ func (w *world) look() {
 	}
 	w.send(w.looker, commands)
 	for range 100 {
-		if w.turn(); w.over() || len(w.looker.sent) == 0 {
+		if w.turn(); w.over() {
+			return
+		}
+		if n := w.model.Over(); len(w.looker.sent) == 0 && w.turns > 20 && !w.hurt && n > 0 {
+			w.Fatalf("%d packets whose time was over at the start are still on the disk", n)
+		}
+		if len(w.looker.sent) == 0 {
 			return
 		}
 	}
@@ -136,11 +163,11 @@ func (w *world) traffic() {
 	switch n := w.r.IntN(40); {
 	case n < 2:
 		c.stalls = !c.stalls
-		w.Say("%s stalls: %v", c.name, c.stalls)
+		w.note("%s stalls: %v", c.name, c.stalls)
 		c.wire.Stall(c.stalls)
 		return
 	case n < 3:
-		w.Say("%s hangs up", c.name)
+		w.note("%s hangs up", c.name)
 		c.hungUp = true
 		c.wire.HangUp()
 		return
@@ -154,6 +181,36 @@ func (w *world) traffic() {
 		commands = append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
 	}
 	w.send(c, commands)
+}
+
+// ahead has a start under a clock that is ahead find more packets over than a turn sweeps. The clock
+// is put right at once, and what comes then lies among them.
+func (w *world) ahead() {
+	if w.flooded || w.skew != 0 {
+		return
+	}
+	w.flooded = true
+	words := []string{"QMPUSH", queues[0], "600"}
+	for i := range 600 {
+		words = append(words, fmt.Sprint("f", i))
+	}
+	commands := [][]string{append(words, "PRIO", "1", "TTL", "3000000")}
+	for range 4 {
+		commands = append(commands, []string{"QPUSH", queues[0], w.payload(), "PRIO", pick(w, "2", "3"), "TTL", "3000000"})
+	}
+	c := w.connect()
+	w.send(c, commands)
+	for range 20 {
+		w.turn()
+	}
+	w.skews = []int64{3_600_000, 0}
+	w.restart()
+	for range 4 {
+		if !w.over() {
+			w.send(w.connect(), [][]string{w.push(queues[0]), w.push(queues[0])})
+		}
+		w.turn()
+	}
 }
 
 // once does one operation.
@@ -177,9 +234,11 @@ func (w *world) once() {
 		w.turn()
 	case n < 166:
 		w.look()
-	case n < 169:
+	case n < 168:
 		w.drawSkew()
 		w.turn()
+	case n < 169:
+		w.ahead()
 	case n < 180:
 		if w.endAt == 0 {
 			w.drawFate(40)
@@ -222,7 +281,7 @@ func simulate(run *simulated.Run, f *figures) {
 		w.disk.Unmount()
 	}()
 	w.start(true)
-	for range *ops {
+	for w.op = range *ops {
 		w.once()
 	}
 	w.Say("the end")
@@ -232,6 +291,11 @@ func TestSimulation(t *testing.T) {
 	f := figures{did: map[string]int{}}
 	begun := time.Now()
 	simulated.Play(t, 100, func(run *simulated.Run) { simulate(run, &f) })
+	for _, word := range model.Rules() {
+		if f.seeds >= 20 && f.did[word] == 0 {
+			t.Errorf("no client has sent %s", word)
+		}
+	}
 	t.Logf("%+v in %v", f, time.Since(begun).Round(time.Millisecond))
 }
 

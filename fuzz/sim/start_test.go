@@ -58,7 +58,7 @@ func (w *world) hook(n int64, call *disk.Call) error {
 	case w.failAt > 0 && n >= w.failAt && !reads: // what cannot be read is damaged: that is for the store's
 		w.failAt, w.hurt, w.unsync = 0, true, w.unsync || call.Op == disk.OpSync
 		w.f.faults++
-		w.Say("fails: %s %s: %v", call.Op, path, w.fault)
+		w.note("fails: %s %s: %v", call.Op, path, w.fault)
 		return w.fault
 	}
 	return nil
@@ -69,10 +69,10 @@ func (w *world) end(where string) {
 	w.dead, w.endAt, w.failAt = true, 0, 0
 	if w.kill {
 		w.f.kills++
-		w.Say("killed at %s", where)
+		w.note("killed at %s", where)
 	} else {
 		w.f.cuts++
-		w.Say("the power is cut at %s, kind %d", where, w.cut)
+		w.note("the power is cut at %s, kind %d", where, w.cut)
 		w.left = filepath.Join(w.Root, "left")
 		w.must("a cut", w.disk.Leave(w.left, w.cut, rand.New(rand.NewPCG(w.r.Uint64(), 7))))
 	}
@@ -140,7 +140,7 @@ func (w *world) restart() {
 
 // close ends the process as SIGTERM does. It says whether all was brought to disk.
 func (w *world) close() (clean bool) {
-	w.Say("closes")
+	w.note("closes")
 	err := w.loop.End()
 	w.collect()
 	if err == nil {
@@ -161,6 +161,11 @@ func (w *world) drawSync() storage.SyncMode {
 
 // drawSkew draws how far the clock is wrong from now on.
 func (w *world) drawSkew() {
+	if len(w.skews) > 0 {
+		w.skew, w.skews = w.skews[0], w.skews[1:]
+		w.note("the clock is wrong by %d", w.skew)
+		return
+	}
 	if w.r.IntN(3) > 0 {
 		w.skew = 0
 		return
@@ -168,7 +173,7 @@ func (w *world) drawSkew() {
 	const minute, hour, year = 60_000, 3_600_000, 365 * 24 * 3_600_000
 	by := []int64{2000, minute + 1000, hour, year}[w.r.IntN(4)]
 	w.skew = by - 2*by*w.r.Int64N(2)
-	w.Say("the clock is wrong by %d", w.skew)
+	w.note("the clock is wrong by %d", w.skew)
 }
 
 func (w *world) wall() int64 { return time.Now().UnixMilli() + w.skew }
@@ -183,7 +188,7 @@ func (w *world) start(crash bool) {
 		w.Fatalf("it does not start: %v", err)
 	}
 	if err != nil {
-		w.Say("no start: %v", err)
+		w.note("no start: %v", err)
 		return
 	}
 	w.s, w.f.starts = s, w.f.starts+1
@@ -197,7 +202,7 @@ func (w *world) start(crash bool) {
 		w.Fatalf("the next number is %d, and the last one was %d, or told %d", next, was.Next()-1, w.told-1)
 	}
 	now, seen := w.wall(), store{s, w}
-	w.Say("starts at batch %d, of %d at least, at %d", control.Batch, w.least, now)
+	w.note("starts at batch %d, of %d at least, at %d", control.Batch, w.least, now)
 	state, err := recovery.Restore(seen, recovery.Options{Now: now})
 	if !w.within(err) {
 		w.Fatalf("it does not recover: %v\nThe model has\n%s", err, was.Dump())
@@ -217,10 +222,12 @@ func (w *world) start(crash bool) {
 
 // serve begins the loop, perhaps under another clock than the start.
 func (w *world) serve(s store, state *recovery.State) {
-	if w.r.IntN(4) == 0 {
+	planned := len(w.skews) > 0
+	if planned || w.r.IntN(4) == 0 {
 		w.drawSkew()
 	}
 	s.GoBy(w.wall)
+	w.turns = 0
 	begun := w.wall() - time.Now().UnixMilli() // from which the steady clock goes on
 	w.loop = netproto.NewStepped(broker.New(s, state, broker.Options{Cache: 1 << 16}), s, netproto.LoopConfig{
 		Clock:  func() int64 { w.turnAt = w.wall(); return w.turnAt },
@@ -231,7 +238,7 @@ func (w *world) serve(s store, state *recovery.State) {
 	for range 3 {
 		w.connect()
 	}
-	if w.r.IntN(2) == 0 {
+	if !planned && w.r.IntN(2) == 0 {
 		w.look()
 	}
 }
