@@ -128,7 +128,7 @@ func (r *restorer) leaveDeliveries() {
 			continue
 		}
 		r.state.Orphans = append(r.state.Orphans, content.Removed{Stored: d.Stored, Identity: d.Identity})
-		if d.Expired(r.Now) || d.Matched {
+		if d.Expires() || d.Matched {
 			continue
 		}
 		r.some(&lost, "the delivery state of packet %d belongs to no packet and is left out", d.Identity)

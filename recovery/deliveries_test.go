@@ -210,7 +210,7 @@ func TestADeliveryStateWithoutItsPacketIsAnOrphan(t *testing.T) {
 	for i := range lost + gone {
 		d := content.Delivery{Identity: base + 100 + uint64(i)}
 		if i >= lost {
-			d.Expiry = now
+			d.Expiry = now + int64(i-lost) // the second one was deleted under a clock that was ahead
 		}
 		s.try(d)
 	}

@@ -48,8 +48,9 @@ type Delivery struct {
 // Leased reports whether somebody holds the packet. d may be nil.
 func (d *Delivery) Leased(now int64) bool { return d != nil && d.State.Leased(d.Until, now) }
 
-// Expired reports whether the packet's time has passed. If it is held it is there all the same.
-func (d *Delivery) Expired(now int64) bool { return d.Expiry != 0 && d.Expiry <= now }
+// Expires reports whether the packet expires: then it may be gone. Whenever its time comes, a start
+// under a clock that was ahead may have deleted it.
+func (d *Delivery) Expires() bool { return d.Expiry != 0 }
 
 // Deliveries are delivery states in the order of their identities.
 type Deliveries struct {

@@ -93,10 +93,10 @@ func (v *verifier) checkPackets(ctx context.Context) error {
 	for i := range v.deliveries.List {
 		switch d := &v.deliveries.List[i]; {
 		case d.Matched:
-		case d.Expired(v.Now):
-			v.report.LeftOver++ // a server deletes it, as its packet has expired
+		case d.Expires():
+			v.report.LeftOver++ // a server deletes it
 		default:
-			v.report.Add(storage.FindingOwner, storage.StateKey(d.Identity), "it belongs to no packet that is there, and its packet has not expired")
+			v.report.Add(storage.FindingOwner, storage.StateKey(d.Identity), "it belongs to no packet that is there, and its packet never expires")
 		}
 	}
 	return v.checkPayloads(ctx)
