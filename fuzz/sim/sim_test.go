@@ -57,8 +57,8 @@ type world struct {
 }
 
 type figures struct {
-	seeds, ops, turns, commands, calls, cuts, kills, faults, starts, full int64
-	did                                                                   map[string]int
+	seeds, ops, turns, commands, calls, cuts, kills, faults, starts, full, ahead int64
+	did                                                                          map[string]int
 }
 
 // all are the clients, in the order of their addresses.
@@ -207,9 +207,14 @@ func (w *world) ahead() {
 	w.restart()
 	for range 4 {
 		if !w.over() {
-			w.send(w.connect(), [][]string{w.push(queues[0]), w.push(queues[0])})
+			w.f.ahead++
+			lives := []string{"QPUSH", queues[0], w.payload(), "PRIO", pick(w, "1", "2", "3"), "TTL", "1000000"}
+			w.send(w.connect(), [][]string{w.push(queues[0]), lives, w.push(queues[0])})
 		}
 		w.turn()
+	}
+	if w.chance(2) {
+		w.restart()
 	}
 }
 
