@@ -83,11 +83,11 @@ func (m *Machine) find(q *queue, id ID) (p index.Packet, ok bool) {
 	return p, ok && p.Queue == q.ix
 }
 
-// knows says that the index has a packet that the store shows, so that it is alive or ends by
-// itself: it came since the start, and the clock has been put back meanwhile.
-func (m *Machine) knows(q *queue, id content.PacketID, meta *content.Meta) bool {
-	p, ok := m.ix.Find(cmp.Or(meta.Identity, id.Seq))
-	return ok && q != nil && p.Queue == q.ix && p.Priority == id.Priority && p.Seq == id.Seq
+// knows says that the index has a packet that the store shows, there or in another place. So it is
+// alive or ends by itself: it came since the start, and the clock has been put back meanwhile.
+func (m *Machine) knows(id content.PacketID, meta *content.Meta) bool {
+	_, ok := m.ix.Find(cmp.Or(meta.Identity, id.Seq))
+	return ok
 }
 
 // lent is find for who has claimed a packet: a claim lasts until its end is made. Nobody else has

@@ -39,16 +39,15 @@ func (x *expired) sweep(m *Machine, n int) (looked int, over bool) {
 	}
 	next, more, err := m.store.Some(x.From, n, func(id content.PacketID, p *content.Meta) {
 		looked++
-		if _, held := slices.BinarySearchFunc(x.held, id, content.PacketID.Compare); p.Expired(x.at) && !held && x.Count > 0 && !m.knows(x.q, id, p) {
-			m.open.ops.Delete(id, content.Removed{Size: int(p.Size), Expires: true, Large: p.Large})
-			x.Count--
+		if _, held := slices.BinarySearchFunc(x.held, id, content.PacketID.Compare); p.Expired(x.at) && !held && !m.knows(id, p) {
+			m.open.ops.Delete(id, content.Removed{Size: int(p.Size), Expires: true, Large: p.Large}) // perhaps one that came since, and is gone
 		}
 	})
 	if err != nil {
 		m.log.Warn("packets that have expired cannot be read, and stay on the disk", "error", err)
 		return looked, true
 	}
-	if x.From = next; !more {
+	if x.From = next; !more || next.Compare(x.To) > 0 {
 		x.Count = 0
 	}
 	if x.Count == 0 && x.q != nil {

@@ -2,10 +2,12 @@ package broker_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 func TestWhatHadExpiredAtAStartIsDeletedAndItsQueueStaysUntilThen(t *testing.T) {
@@ -82,7 +84,12 @@ func TestWhatComesAfterTheClockIsPutBackIsNotSwept(t *testing.T) {
 	h.now.Add(60_000)
 	h.start()
 	h.now.Add(-59_000)
-	h.push("q", 100, 30*time.Second, "new", "new") // between what is swept first and last
+	h.push("q", 100, 30*time.Second, "gone", "gone") // between what is swept first and last
+	h.barrier()
+	h.store.stale = maps.Clone(h.store.packets)
+	maps.DeleteFunc(h.store.stale, func(id content.PacketID, _ []byte) bool { return id.Priority != 100 })
+	h.pop(h.b.Attach(&inbox{}, groups), "q")
+	h.push("q", 100, 30*time.Second, "new", "new")
 	h.swept()
 	for id := range h.store.packets {
 		if id.Priority != 100 {

@@ -25,12 +25,13 @@ type memStore struct {
 	level       storage.Level
 	why         string // of the level
 	memoryLevel storage.Level
-	repeats     uint64        // of failures in the background
-	applied     int           // batches
-	written     int           // packet records put by them
-	memory      int           // the most bytes that one of them took, those of cancelled records included
-	before      func() error  // called by Apply first; an error fails it
-	reads       func(ids int) // called by Read
+	repeats     uint64                      // of failures in the background
+	applied     int                         // batches
+	written     int                         // packet records put by them
+	memory      int                         // the most bytes that one of them took, those of cancelled records included
+	before      func() error                // called by Apply first; an error fails it
+	reads       func(ids int)               // called by Read
+	stale       map[content.PacketID][]byte // packets that are gone, and that Some shows still
 
 	after func(b *content.Batch) // called by Apply last
 }
@@ -139,7 +140,9 @@ func (s *memStore) Read(ids []content.PacketID, fn func(int, []byte, error)) {
 
 // Some shows nothing that was deleted.
 func (s *memStore) Some(from content.PacketID, n int, fn func(content.PacketID, *content.Meta)) (next content.PacketID, more bool, err error) {
-	for _, id := range slices.SortedFunc(maps.Keys(s.packets), content.PacketID.Compare) {
+	shown := maps.Clone(s.packets)
+	maps.Copy(shown, s.stale)
+	for _, id := range slices.SortedFunc(maps.Keys(shown), content.PacketID.Compare) {
 		if id.Queue != from.Queue || id.Compare(from) < 0 {
 			continue
 		}
@@ -147,7 +150,7 @@ func (s *memStore) Some(from content.PacketID, n int, fn func(content.PacketID, 
 			return id, true, nil
 		}
 		var m content.Meta
-		if err := content.DecodeMeta(s.packets[id], &m); err != nil {
+		if err := content.DecodeMeta(shown[id], &m); err != nil {
 			return id, false, err
 		}
 		fn(id, &m)

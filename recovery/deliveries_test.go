@@ -198,7 +198,7 @@ func TestAnExpiredPacketStaysWithItsWorkerUntilTheLeaseEnds(t *testing.T) {
 	if !slices.Equal(state.Orphans, []content.Removed{gone}) || len(state.Report.Findings) != 0 {
 		t.Errorf("orphans %v, findings %q: want the delivery state of the expired packet to go in silence", state.Orphans, state.Report.Findings)
 	}
-	over := Expired{Queue: state.Queues[0].Index, From: s.packets[1].id, Count: 1}
+	over := Expired{Queue: state.Queues[0].Index, From: s.packets[1].id, To: s.packets[1].id, Count: 1}
 	if !slices.Equal(state.Expired, []Expired{over}) || !slices.Equal(state.Held, []content.PacketID{s.packets[0].id}) {
 		t.Errorf("expired %v, held %v: want the packet without a lease to go, and the other one to stay", state.Expired, state.Held)
 	}

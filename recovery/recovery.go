@@ -67,6 +67,7 @@ type Worker struct {
 type Expired struct {
 	Queue index.QueueID    // 0: its definition is gone
 	From  content.PacketID // the first one
+	To    content.PacketID // the last one
 	Count int
 }
 
@@ -365,6 +366,7 @@ func (r *restorer) expired(id content.PacketID) {
 	if n := len(all); n == 0 || all[n-1].From.Queue != id.Queue {
 		all = append(all, Expired{Queue: r.queues[id.Queue].ix, From: id})
 	}
+	all[len(all)-1].To = id
 	all[len(all)-1].Count++
 	r.state.Expired = all
 	r.state.Report.Expired++

@@ -183,8 +183,8 @@ func (w *world) traffic() {
 	w.send(c, commands)
 }
 
-// ahead has a start under a clock that is ahead find more packets over than a turn sweeps. The clock
-// is put right at once, and what comes then lies among them.
+// ahead has a start under a clock that is ahead find more packets over than a turn sweeps. The
+// clock is put right at once, and what comes then lies among them.
 func (w *world) ahead() {
 	if w.flooded || w.skew != 0 {
 		return
