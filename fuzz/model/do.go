@@ -87,6 +87,7 @@ func (s *Server) run(client string, words []string) any {
 		panic("no rule for " + words[0])
 	}
 	if s.room == Stuck {
+		s.conns[client].bulk = nil
 		return Err("OOM")
 	}
 	return v(s, call{conn: client, words: words, name: words[1]})

@@ -65,6 +65,7 @@ func (s store) Space() storage.Space {
 
 // Some shows the machine what may have expired before the start.
 func (s store) Some(from content.PacketID, n int, fn func(content.PacketID, *content.Meta)) (content.PacketID, bool, error) {
+	s.w.Say("%d packets from %v on are looked at", n, from)
 	return s.Store.Some(from, n, func(id content.PacketID, m *content.Meta) {
 		fn(id, m)
 		identity := id.Seq

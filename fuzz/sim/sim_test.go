@@ -32,6 +32,7 @@ type world struct {
 	server  *netproto.Server
 	fate
 	stuck              bool // a batch waits for room
+	suspect            bool // before the start a sync has failed, and no batch has come since
 	turnAt, turnSteady int64
 	skew               int64   // of the clock on the wall
 	skews              []int64 // the next ones, if they are not drawn
@@ -212,6 +213,12 @@ func (w *world) ahead() {
 			w.send(w.connect(), [][]string{w.push(queues[0]), lives, w.push(queues[0])})
 		}
 		w.turn()
+		for _, what := range []storage.Step{storage.StepHousekeep, storage.StepFlush} { // a sweep reads tables
+			time.Sleep(time.Minute)
+			if !w.over() {
+				w.step(what)
+			}
+		}
 	}
 	if w.chance(2) {
 		w.restart()

@@ -117,10 +117,13 @@ func (w *world) restart() {
 	if w.left == "" {
 		forgets := w.r.IntN(4) == 0
 		w.must("a thaw", w.disk.Thaw(forgets))
-		if w.least = w.durable; !forgets || !w.unsync {
+		w.suspect = w.suspect || w.unsync
+		if w.least = w.durable; !forgets || !w.suspect {
 			w.least = max(w.durable, w.acked)
 		}
+		w.suspect = w.suspect && !forgets
 	} else {
+		w.suspect = false
 		w.disk.Unmount()
 		w.must("what is left", errors.Join(os.RemoveAll(w.at("")), os.Rename(w.left, w.at(""))))
 		w.mount()
@@ -245,7 +248,7 @@ func (w *world) serve(s store, state *recovery.State) {
 
 // applied notes that a batch is on disk, with so many changes of the model.
 func (w *world) applied(batch uint64, changes int) {
-	w.acked, w.onDisk = batch, changes
+	w.acked, w.onDisk, w.suspect = batch, changes, false
 	if w.options.Sync == storage.SyncAlways() {
 		w.durable = batch
 	}
