@@ -252,16 +252,19 @@ func TestFlushThatFailsIsTriedAgainAndNothingIsLost(t *testing.T) {
 	}
 	before, restore := manifest(), withoutBuild(t, dir)
 	applied(t, s, one(2, content.Packet{}))
+	applied(t, s, one(3, content.Packet{Payload: numbered(3, 20)}))
 	if err := s.settle(); err == nil || !strings.Contains(err.Error(), "cannot write a window out") {
 		t.Errorf("writing it out gives %v", err)
 	}
 	if manifest() != before {
 		t.Error("the list of tables has changed")
 	}
-	if damageOf(s, content.PacketID{Queue: 1, Priority: 1, Seq: 2}) != nil {
-		t.Error("the packet cannot be read")
+	both, again := []content.PacketID{{Queue: 1, Priority: 1, Seq: 2}, {Queue: 1, Priority: 1, Seq: 3}}, content.Batch{}
+	again.Replace(both[0], &content.Packet{Payload: numbered(2, 20)}, content.Removed{})
+	applied(t, s, &again)
+	if err := s.settle(); err == nil || unread(t, s, both, 20) != nil {
+		t.Errorf("packets cannot be read while two windows wait, %v", err)
 	}
-	applied(t, s, one(3, content.Packet{}))
 	restore()
 	if ids, tally := scanned(t, s); len(ids) != 3 || s.Verify(tally) != nil {
 		t.Errorf("%v are there", ids)

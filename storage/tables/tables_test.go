@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
@@ -487,6 +488,25 @@ func TestOldViewsStayWhole(t *testing.T) {
 	err := scan(v, func(e Entry) { got[string(e.Key)] = string(e.Value) })
 	if err != nil || !maps.Equal(got, before) {
 		t.Errorf("an old view shows %d keys of %d, %v", len(got), len(before), err)
+	}
+}
+
+func TestAdoptionsAtOnceAreAllKept(t *testing.T) {
+	s, start := open(t, t.TempDir()), make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 40 {
+		built, err := s.Build(0, tableSize, sorted([]Entry{{Key: key(i), Value: []byte("value"), Version: 1}}))
+		all.Go(func() {
+			<-start
+			if err := errors.Join(err, s.Adopt(Adoption{Add: built})); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	if n := len(s.List().Tables); n != 40 {
+		t.Errorf("%d tables of 40 are in force", n)
 	}
 }
 
