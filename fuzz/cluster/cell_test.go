@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -99,13 +100,12 @@ func build(t *testing.T, changes ...planted.Bug) string {
 	}
 	building.Lock()
 	defer building.Unlock()
-	name := filepath.Join(programs, "holdfast")
-	for _, change := range changes {
-		name += " " + change.Name
-	}
+	changes = append(changes, door(), keep())
+	name := filepath.Join(programs, fmt.Sprintf("holdfast-%x", sha256.Sum256([]byte(fmt.Sprint(changes)))))
 	if _, err := os.Stat(name); err != nil {
-		execute(t, "env", "CGO_ENABLED=0", "go", "build", "-ldflags", "-s -w", "-o", name,
-			"-overlay", planted.Overlay(t, append(changes, door(), keep())...), "github.com/holdfast-queue/holdfast/cmd/holdfast")
+		overlay, err := planted.Overlay(t.TempDir(), changes)
+		must(t, err)
+		execute(t, "env", "CGO_ENABLED=0", "go", "build", "-ldflags", "-s -w", "-o", name, "-overlay", overlay, "github.com/holdfast-queue/holdfast/cmd/holdfast")
 	}
 	return name
 }

@@ -44,7 +44,7 @@ func TestACellOnLoopbackLosesNothing(t *testing.T) {
 	t.Parallel()
 	all, changes := faults(), []planted.Bug(nil)
 	if *cycles > 0 { // all of the program is built for it
-		all, changes = append(all, longFaults()...), clock()
+		all, changes = append(all, longFaults()...), clock(t)
 	} else if err := machines(); err == nil {
 		t.Skip("skipped: left to TestACellOfMachinesLosesNothing")
 	}

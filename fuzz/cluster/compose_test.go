@@ -29,7 +29,7 @@ func TestComposedFaultsLoseNothing(t *testing.T) {
 	if machines() == nil {
 		on = func(t *testing.T, binary string) *cell { return onMachines(t, binary, 1024) }
 	}
-	m := &mix{cell: on(t, build(t, clock()...))}
+	m := &mix{cell: on(t, build(t, clock(t)...))}
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}

@@ -1,9 +1,12 @@
-// Package planted plants one bug at a time in the engine below the broker, and in how queues are
-// shared out and limited. It shows that the tests of these find each. Tests that have never failed
-// prove nothing. A bug is a few words of the source that are replaced when the tests are built, so
-// the source itself has no hooks. The map:
+// Package planted plants bugs in the engine below the broker, and in how queues are shared out and
+// limited. Each has a judge, the test that must find it: tests that never failed prove nothing. A
+// bug is a few words of the source that are replaced. Its function is there twice then, as it is
+// and with the bug, in a copy of the file that only these builds have: the source has no hooks. One
+// build has all bugs, and the variable PLANTED of the environment turns one on. The map:
 //
-//	bug.go           Bug: how one is planted, and what finds it
+//	bug.go           Bug, and the overlay that has the go command build with bugs
+//	source.go        a file with bugs
+//	judge.go         Build and Judge: the tests with all bugs, and what each finds
 //	bugs_test.go     the bugs
-//	planted_test.go  the runs
+//	planted_test.go  the runs, and what cannot be planted
 package planted
