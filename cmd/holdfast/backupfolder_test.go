@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -102,12 +101,7 @@ func TestBackupOfATimerThatIsKilledLeavesNoFileWithAName(t *testing.T) {
 	})
 	dir := t.TempDir()
 	puts(t, dir, "holdfast-20200101T000000.000Z.msgpack")
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe, "backup", "--to", dir, "--keep", "1", "--admin", stalled)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd := itself(t, "backup", "--to", dir, "--keep", "1", "--admin", stalled)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

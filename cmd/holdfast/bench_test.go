@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -77,20 +76,14 @@ func TestBenchEndsAfterItsDuration(t *testing.T) {
 
 func TestASignalEndsABenchThatSaysWhatItHas(t *testing.T) {
 	s := serve(t, t.TempDir())
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ended := make(chan result, 1)
-	go func() { // ends with ctx
-		env := map[string]string{"HOLDFAST_PINPRIQ": s.addrs["pinpriq"]}
-		ended <- command{env: env}.run(ctx, "bench", "push", "--all", "--connections", "1", "--depth", "1", "--json")
-	}()
-	for pushed := 0; pushed < 2 && ctx.Err() == nil; { // the second follows the answer to the first
+	bench := s.command().start(t, "bench", "push", "--all", "--connections", "1", "--depth", "1", "--json")
+	for pushed := 0; pushed < 2; { // the second follows the answer to the first
 		var queue struct{ Ready int }
 		_ = json.Unmarshal([]byte(s.must(t, "stats", "--json")), &queue) // of none, before the first
 		pushed = queue.Ready
 	}
-	cancel()
-	r := <-ended
+	bench.interrupt()
+	r := <-bench.ended
 	var report benchJSON
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil || report.Packets < 1 || r.code != exitFailed || !strings.Contains(r.stderr, "interrupted") {
 		t.Errorf("%+v (%v), want a report of some packets, and that it was interrupted", r, err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -9,8 +8,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // typed is a terminal where somebody has typed a line.
@@ -85,11 +82,9 @@ func TestWhatCannotBeUndoneIsAskedOnATerminal(t *testing.T) {
 // answered runs a command on a terminal where somebody answers.
 func answered(t *testing.T, s *testServer, answer string, args ...string) result {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	env := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}
-	p := program{Process: terminal.Process{Stdin: typed(t, answer), Stdout: &stdout, Stderr: &stderr, Env: env.lookup}}
-	code := p.run(t.Context(), args)
-	return result{code, stdout.String(), stderr.String()}
+	c := s.command()
+	c.from = typed(t, answer)
+	return c.run(t.Context(), args...)
 }
 
 func TestManyPacketsAreCountedThenChanged(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // cellNode is a node of a cell. It runs inside the test.
@@ -107,20 +104,14 @@ func (n *cellNode) says(texts ...string) {
 
 // start runs the node until the test ends or stop is called.
 func (n *cellNode) start() {
-	ctx, cancel := context.WithCancel(n.t.Context())
-	ended := make(chan struct{})
 	n.mu.Lock()
 	n.log.Reset()
 	n.mu.Unlock()
-	go func() { // ends with ctx
-		defer close(ended)
-		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: n, Env: command{}.lookup}}
-		p.run(ctx, []string{"serve", "--data", n.data, "--node", n.name, "--nodes", n.nodes, "--cluster-tls", n.certificates, "--cluster-listen", "127.0.0.1",
-			"--redis", n.redis, "--pinpriq", "off", "--barbershop", "off", "--admin", "off"})
-	}()
+	r := command{stderr: n}.start(n.t, "serve", "--data", n.data, "--node", n.name, "--nodes", n.nodes, "--cluster-tls", n.certificates, "--cluster-listen", "127.0.0.1",
+		"--redis", n.redis, "--pinpriq", "off", "--barbershop", "off", "--admin", "off")
 	n.stop = sync.OnceFunc(func() {
-		cancel()
-		<-ended
+		r.interrupt()
+		<-r.ended
 	})
 	n.t.Cleanup(n.stop)
 }

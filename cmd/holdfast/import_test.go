@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -185,19 +184,12 @@ func TestImportWaitsForASlowSnapshot(t *testing.T) {
 	const timeout = time.Second
 	addr, _ := boardOf(t, func(int, string) string { return "OK\r\n" })
 	read, write := io.Pipe()
-	ended := make(chan result, 1)
-	go func() { // ends with the pipe
-		var stdout, stderr strings.Builder
-		p := program{Process: terminal.Process{Stdin: read, Stdout: &stdout, Stderr: &stderr, Env: command{}.lookup}}
-		code := p.run(t.Context(), []string{"barbershop", "import", "-", "--timeout", timeout.String(), "--barbershop", addr})
-		_ = read.Close()
-		ended <- result{code, stdout.String(), stderr.String()}
-	}()
+	imports := command{from: read}.start(t, "barbershop", "import", "-", "--timeout", timeout.String(), "--barbershop", addr)
 	_, _ = io.WriteString(write, strings.Repeat("1 1\n", 20_000))
 	time.Sleep(timeout * 3 / 2) // the server owes nothing meanwhile
 	_, _ = io.WriteString(write, "1 1\n")
 	_ = write.Close()
-	if r := <-ended; r.code != exitOK || r.stdout != "20001 lines imported\n" {
+	if r := <-imports.ended; r.code != exitOK || r.stdout != "20001 lines imported\n" {
 		t.Errorf("%+v, want 20001 lines imported", r)
 	}
 }
@@ -205,23 +197,15 @@ func TestImportWaitsForASlowSnapshot(t *testing.T) {
 func TestInterruptedImportSaysWhereToGoOn(t *testing.T) {
 	addr, got := boardOf(t, func(int, string) string { return "OK\r\n" })
 	read, write := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan result, 1)
-	go func() { // ends with ctx
-		var stdout, stderr strings.Builder
-		p := program{Process: terminal.Process{Stdin: read, Stdout: &stdout, Stderr: &stderr, Env: command{}.lookup}}
-		code := p.run(ctx, []string{"barbershop", "import", "-", "--barbershop", addr})
-		_ = read.Close()
-		ended <- result{code, stdout.String(), stderr.String()}
-	}()
+	imports := command{from: read}.start(t, "barbershop", "import", "-", "--barbershop", addr)
 	// Each write returns when it has been read, and a next one is only asked for after what was
 	// read is sent.
 	for range 3 {
 		_, _ = io.WriteString(write, "1 1\n")
 	}
-	cancel()
+	imports.interrupt()
 	_, _ = io.WriteString(write, "1 1\n")
-	r := <-ended
+	r := <-imports.ended
 	sent := len(got())
 	oneErrorLine(t, r, exitFailed, fmt.Sprintf("interrupted; lines before %d are imported, go on with line %d", sent+1, sent+1))
 	if sent < 2 {

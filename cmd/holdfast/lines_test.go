@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func TestEachLineIsAPacket(t *testing.T) {
@@ -118,11 +116,9 @@ func TestLinesArePushedAsTheyCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan int, 1)
-	go func() { // ends with the pipe
-		p := program{Process: terminal.Process{Stdin: read, Stdout: io.Discard, Stderr: io.Discard, Env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
-		ended <- p.run(t.Context(), []string{"push", "q", "--lines"})
-	}()
+	c := s.command()
+	c.from = read
+	pushes := c.start(t, "push", "q", "--lines")
 	for i := range 3 {
 		_, _ = fmt.Fprintf(write, "%d\npart", i)
 		if got, want := s.must(t, "pop", "q", "--block", "0s"), fmt.Sprintf("%d\n", i); !strings.HasSuffix(got, want) {
@@ -130,8 +126,8 @@ func TestLinesArePushedAsTheyCome(t *testing.T) {
 		}
 	}
 	_ = write.Close()
-	if code := <-ended; code != exitOK {
-		t.Errorf("exit code %d, want 0", code)
+	if r := <-pushes.ended; r != (result{}) {
+		t.Errorf("%+v, want silence", r)
 	}
 	if got := s.must(t, "pop", "q"); got != "part\n" {
 		t.Errorf("popped %q, want the last line", got)

@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -39,13 +39,19 @@ type result struct {
 
 // command is one run of the program inside the test.
 type command struct {
-	stdin string
-	env   map[string]string
+	stdin          string
+	env            map[string]string
+	from           io.Reader // in place of stdin
+	stdout, stderr io.Writer // in place of the texts of a result
+	hangups        func() <-chan os.Signal
 }
 
 func (c command) run(ctx context.Context, args ...string) result {
-	var stdout, stderr bytes.Buffer
-	p := program{Process: terminal.Process{Stdin: strings.NewReader(c.stdin), Stdout: &stdout, Stderr: &stderr, Env: c.lookup}}
+	var stdout, stderr strings.Builder
+	p := program{hangups: c.hangups, Process: terminal.Process{
+		Stdin:  cmp.Or[io.Reader](c.from, strings.NewReader(c.stdin)),
+		Stdout: cmp.Or[io.Writer](c.stdout, &stdout), Stderr: cmp.Or[io.Writer](c.stderr, &stderr), Env: c.lookup,
+	}}
 	code := p.run(ctx, quietly(args))
 	return result{code, stdout.String(), stderr.String()}
 }
@@ -53,6 +59,29 @@ func (c command) run(ctx context.Context, args ...string) result {
 func (c command) lookup(name string) (string, bool) {
 	value, ok := c.env[name]
 	return value, ok
+}
+
+// running is a command that goes on beside the test.
+type running struct {
+	interrupt context.CancelFunc
+	ended     chan result
+}
+
+// start runs a command until it ends or is interrupted, at the latest when the test ends. It then
+// closes what the command read and wrote.
+func (c command) start(t *testing.T, args ...string) running {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := running{cancel, make(chan result, 1)}
+	go func() { // ends with ctx or the command
+		ended := c.run(ctx, args...)
+		for _, end := range []any{c.from, c.stdout, c.stderr} {
+			if pipe, ok := end.(io.Closer); ok {
+				_ = pipe.Close()
+			}
+		}
+		r.ended <- ended
+	}()
+	return r
 }
 
 // quietly has a command show no progress: on a busy machine anything may take long enough for it.
@@ -92,26 +121,25 @@ func serve(t *testing.T, dir string, args ...string) *testServer {
 	return command{}.serve(t, dir, args...)
 }
 
-// serve is the same with an environment.
+// serve is the same with an environment. What the server logs later goes to c.stderr, if any.
 func (c command) serve(t *testing.T, dir string, args ...string) *testServer {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	later := cmp.Or(c.stderr, io.Discard)
 	read, write := io.Pipe()
-	ended := make(chan int, 1)
-	args = append([]string{"serve", "--data", dir, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
-	go func() { // ends with ctx, or when the server cannot start
-		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: write, Env: c.lookup}}
-		ended <- p.run(ctx, args)
-		_ = write.Close()
-	}()
+	c.stderr = write
+	args = append(serving, append([]string{"--data", dir}, args...)...)
+	r := c.start(t, args...)
 	s := &testServer{stop: sync.OnceValue(func() int {
-		cancel()
-		return <-ended
+		r.interrupt()
+		return (<-r.ended).code
 	})}
 	t.Cleanup(func() { s.stop() })
-	s.wait(t, read, args)
+	s.wait(t, read, later, args)
 	return s
 }
+
+// serving begins the command line of a server.
+var serving = slices.Clip(strings.Fields("serve --pinpriq 127.0.0.1:0 --barbershop off --redis 127.0.0.1:0 --admin off --log json"))
 
 // listeners is how many addresses a server started with args listens on.
 func listeners(args []string) int {
@@ -131,8 +159,8 @@ func listeners(args []string) int {
 	return n
 }
 
-// wait reads the log up to the last line that says "listening", and the rest in the background.
-func (s *testServer) wait(t *testing.T, log io.Reader, args []string) {
+// wait reads the log up to the last line that says "listening". The rest goes to later.
+func (s *testServer) wait(t *testing.T, log io.Reader, later io.Writer, args []string) {
 	t.Helper()
 	s.addrs = make(map[string]string)
 	lines := bufio.NewScanner(log)
@@ -152,7 +180,7 @@ func (s *testServer) wait(t *testing.T, log io.Reader, args []string) {
 				continue
 			}
 			s.addr = s.addrs["pinpriq"]
-			go func() { _, _ = io.Copy(io.Discard, log) }() // ends with the server
+			go func() { _, _ = io.Copy(later, log) }() // ends with the server
 			return
 		}
 	}
@@ -170,11 +198,18 @@ func (s *testServer) runWith(t *testing.T, stdin string, args ...string) result 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	env := make(map[string]string)
+	c := s.command()
+	c.stdin = stdin
+	return c.run(ctx, args...)
+}
+
+// command is one that asks the server unless its flags say otherwise.
+func (s *testServer) command() command {
+	c := command{env: make(map[string]string)}
 	for protocol, addr := range s.addrs {
-		env["HOLDFAST_"+strings.ToUpper(protocol)] = addr
+		c.env["HOLDFAST_"+strings.ToUpper(protocol)] = addr
 	}
-	return command{stdin: stdin, env: env}.run(ctx, args...)
+	return c
 }
 
 // must runs a client command that has to succeed, and returns what it printed.
@@ -187,27 +222,33 @@ func (s *testServer) must(t *testing.T, args ...string) string {
 	return r.stdout
 }
 
-// process starts the program as a process of its own.
+// itself is the program as a process that has not begun. It ends with the test at the latest.
+func itself(tb testing.TB, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(tb.Context(), executable, quietly(args)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
+
+// executable is the file of the tests, and so of the program.
+var executable, _ = os.Executable()
+
+// process starts a server as a process of its own.
 func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	args = append([]string{"serve", "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", "--log", "json"}, args...)
-	cmd := exec.Command(exe, args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
+	args = append(serving, args...)
+	cmd := itself(t, args...)
 	read, write := io.Pipe()
 	cmd.Stderr = write
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	go func() { // ends with the process, which Cleanup kills at the latest
+	go func() { // ends with the process
 		_ = cmd.Wait()
 		_ = write.Close()
 		close(ended)
 	}()
+	t.Cleanup(func() { <-ended })
 	s := &testServer{stop: func() int {
 		select {
 		case <-ended:
@@ -218,10 +259,6 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *testServer) {
 		}
 		return cmd.ProcessState.ExitCode()
 	}}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	})
-	s.wait(t, read, args)
+	s.wait(t, read, io.Discard, args)
 	return cmd, s
 }

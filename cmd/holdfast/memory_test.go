@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -45,8 +44,7 @@ func BenchmarkMemory(b *testing.B) {
 // what this process had when it began the other, which is little: nothing large is made here.
 func peakMemory(b *testing.B, args ...string) float64 {
 	b.Helper()
-	cmd := exec.Command(os.Args[0], quietly(args)...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd := itself(b, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v: %v: %s", args, err, out)
 	}

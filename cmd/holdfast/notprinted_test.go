@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"strings"
 	"testing"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
@@ -36,10 +32,8 @@ func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
 		"damaged, not written":     {damaged, full, exitNotChecked, "holdfast: verify: no result: write to standard output: no space left on device\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stderr bytes.Buffer
-			p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: c.stdout, Stderr: &stderr, Env: command{}.lookup}}
-			if code := p.run(t.Context(), []string{"verify", c.dir}); code != c.code || stderr.String() != c.stderr {
-				t.Errorf("exit code %d, stderr %q; want %d, %q", code, stderr.String(), c.code, c.stderr)
+			if r := (command{stdout: c.stdout}).run(t.Context(), "verify", c.dir); r != (result{code: c.code, stderr: c.stderr}) {
+				t.Errorf("%+v; want %d, %q", r, c.code, c.stderr)
 			}
 		})
 	}
@@ -62,11 +56,10 @@ func TestCommandsSayWhatTheyCouldNotPrint(t *testing.T) {
 		"compact": {[]string{"compact", filled(t)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stderr bytes.Buffer
-			env := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}
-			p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: gone, Stderr: &stderr, Env: env.lookup}}
-			if code := p.run(t.Context(), c.args); code != exitFailed || stderr.String() != c.want {
-				t.Errorf("exit code %d, stderr %q; want 1, %q", code, stderr.String(), c.want)
+			into := s.command()
+			into.stdout = gone
+			if r := into.run(t.Context(), c.args...); r != (result{code: exitFailed, stderr: c.want}) {
+				t.Errorf("%+v; want 1, %q", r, c.want)
 			}
 		})
 	}

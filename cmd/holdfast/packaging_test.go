@@ -63,11 +63,7 @@ func skipWithoutPowers(t *testing.T, err error) {
 
 // The folder has what the image has: the program and the folder of the volume.
 func TestTheImageServesAndIsHealthy(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if file, err := elf.Open(exe); err != nil || file.Section(".interp") != nil || os.Getuid() != 0 {
+	if file, err := elf.Open(executable); err != nil || file.Section(".interp") != nil || os.Getuid() != 0 {
 		t.Skipf("skipped: it needs root, and a test that is linked statically: %v", err)
 	}
 	image, volume := t.TempDir(), instructions(t, "VOLUME")[0]
@@ -87,7 +83,7 @@ func TestTheImageServesAndIsHealthy(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry := unsplit(t, instructions(t, "ENTRYPOINT")[0])
-	if err := os.WriteFile(filepath.Join(image, entry[0]), readFile(t, exe), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(image, entry[0]), readFile(t, executable), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	inImage := func(args []string, env ...string) *exec.Cmd {
@@ -108,7 +104,7 @@ func TestTheImageServesAndIsHealthy(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait(); write.Close() }() // ends with the process
 	s := &testServer{}
-	s.wait(t, log, []string{"--redis", anywhere, "--pinpriq", anywhere, "--barbershop", anywhere, "--admin", anywhere})
+	s.wait(t, log, io.Discard, []string{"--redis", anywhere, "--pinpriq", anywhere, "--barbershop", anywhere, "--admin", anywhere})
 	check := regexp.MustCompile(`CMD (.*)$`).FindStringSubmatch(instructions(t, "HEALTHCHECK")[0])[1]
 	if out, err := inImage(unsplit(t, check), "HOLDFAST_ADMIN="+s.addrs["admin"]).CombinedOutput(); err != nil {
 		t.Errorf("the check of its health: %v, %s", err, out)

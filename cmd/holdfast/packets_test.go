@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 func TestPopPrintsWhatWasPushed(t *testing.T) {
@@ -217,56 +213,30 @@ type packetLine struct {
 	Payload  *string `json:"payload"`
 }
 
-// subscription is a subscribe command that runs in the background.
-type subscription struct {
-	lines     *json.Decoder
-	interrupt context.CancelFunc
-	ended     chan result // its stdout is empty: lines has it
-}
-
-func subscribe(t *testing.T, s *testServer, queue string) *subscription {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	read, write := io.Pipe()
-	sub := &subscription{lines: json.NewDecoder(read), interrupt: cancel, ended: make(chan result, 1)}
-	go func() { // ends with ctx or the server
-		var stderr strings.Builder
-		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: write, Stderr: &stderr, Env: command{}.lookup}}
-		code := p.run(ctx, []string{"subscribe", queue, "--json", "--redis", s.addrs["redis"]})
-		_ = write.Close()
-		sub.ended <- result{code: code, stderr: stderr.String()}
-	}()
-	t.Cleanup(cancel)
-	return sub
-}
-
-func (s *subscription) next(t *testing.T) string {
+// next is the payload of the next packet that a command prints as JSON.
+func (tail *tailing) next(t *testing.T) string {
 	t.Helper()
 	var p packetLine
-	if err := s.lines.Decode(&p); err != nil {
-		t.Fatalf("next delivery: %v", err)
+	if err := json.Unmarshal([]byte(tail.line(t)), &p); err != nil {
+		t.Fatal(err)
 	}
 	return *p.Payload
 }
 
 func TestInterruptedSubscribeLosesNothing(t *testing.T) {
 	s := serve(t, t.TempDir())
-	sub := subscribe(t, s, "q")
+	sub := s.command().begin(t, "subscribe", "q", "--json")
 	s.must(t, "push", "q", "1")
 	if got := sub.next(t); got != "1" {
 		t.Fatalf("delivered %q, want 1", got)
 	}
 	sub.interrupt()
 	s.must(t, "push", "q", "2") // delivered if the server saw it first, queued if not
-	seen := ""
-	var p packetLine
-	if sub.lines.Decode(&p) == nil {
-		seen = *p.Payload + "\n"
-	}
-	if r := <-sub.ended; r.code != exitOK || r.stderr != "" {
+	r := sub.end("")
+	if r.code != exitOK || r.stderr != "" {
 		t.Errorf("interrupted subscribe: %+v, want silence and exit code 0", r)
 	}
-	seen += s.run(t, "pop", "q").stdout
+	seen := strings.Repeat("2\n", strings.Count(r.stdout, `"payload":"2"`)) + s.run(t, "pop", "q").stdout
 	if seen != "2\n" {
 		t.Errorf("the packet was seen as %q, want it once", seen)
 	}
@@ -274,7 +244,7 @@ func TestInterruptedSubscribeLosesNothing(t *testing.T) {
 
 func TestSubscribeFailsWhenTheServerEnds(t *testing.T) {
 	s := serve(t, t.TempDir())
-	sub := subscribe(t, s, "q")
+	sub := s.command().begin(t, "subscribe", "q", "--json")
 	s.must(t, "push", "q", "1")
 	sub.next(t)
 	s.stop()

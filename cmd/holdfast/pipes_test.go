@@ -18,13 +18,9 @@ import (
 // tool starts the program as a process that is no server, with a folder for its temporary files.
 func tool(t *testing.T, args ...string) (cmd *exec.Cmd, temp string) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	temp = t.TempDir()
-	cmd = exec.CommandContext(t.Context(), exe, quietly(args)...)
-	cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+temp)
+	cmd = itself(t, args...)
+	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
 	return cmd, temp
 }
 

@@ -40,16 +40,12 @@ func blocks(t *testing.T, text, language string) (all []string) {
 // shell returns a shell that has not begun, in a folder where bin/holdfast is this program.
 func shell(t *testing.T, s *testServer, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(exe, filepath.Join(bin, "holdfast")); err != nil {
+	if err := os.Symlink(executable, filepath.Join(bin, "holdfast")); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

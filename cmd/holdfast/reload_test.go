@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // reloadable is a server inside the test whose config file the test changes.
@@ -39,39 +35,19 @@ func reloadableServer(t *testing.T, config string, args ...string) *reloadable {
 	t.Helper()
 	r := &reloadable{t: t, file: filepath.Join(t.TempDir(), "holdfast.toml"), hangups: make(chan os.Signal), lines: make(chan map[string]any, 100)}
 	r.write(r.file, config)
-	ctx, cancel := context.WithCancel(t.Context())
-	read, write := io.Pipe()
-	ended := make(chan struct{})
-	args = append([]string{"serve", "--data", t.TempDir(), "--config", r.file, "--pinpriq", "off", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log", "json"}, args...)
-	go func() { // ends with ctx
-		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: write, Env: command{}.lookup}, hangups: func() <-chan os.Signal { return r.hangups }}
-		p.run(ctx, args)
-		_ = write.Close()
-		close(ended)
-	}()
-	t.Cleanup(func() { cancel(); <-ended })
-	log, all, addrs := bufio.NewScanner(read), "", make(map[string]string)
-	for len(addrs) < 2 && log.Scan() {
-		all += log.Text() + "\n"
-		var line logLine
-		if json.Unmarshal(log.Bytes(), &line) == nil && line.Msg == "listening" {
-			addrs[line.Protocol] = line.Addr
-		}
-	}
-	r.testServer = &testServer{addrs: addrs}
-	if len(addrs) < 2 {
-		t.Fatalf("the server ended before it was listening:\n%s", all)
-	}
-	go func() { // ends with the server
-		for log.Scan() {
-			var line map[string]any
-			_ = json.Unmarshal(log.Bytes(), &line)
-			if msg := fmt.Sprint(line["msg"]); strings.HasPrefix(msg, "reload") || strings.Contains(msg, "need a restart") {
-				r.lines <- line
-			}
-		}
-	}()
+	c := command{stderr: r, hangups: func() <-chan os.Signal { return r.hangups }}
+	r.testServer = c.serve(t, t.TempDir(), append([]string{"--config", r.file, "--pinpriq", "off", "--admin", "127.0.0.1:0"}, args...)...)
 	return r
+}
+
+// Write implements io.Writer for a line of the log.
+func (r *reloadable) Write(b []byte) (int, error) {
+	var line map[string]any
+	_ = json.Unmarshal(b, &line)
+	if msg := fmt.Sprint(line["msg"]); strings.HasPrefix(msg, "reload") || strings.Contains(msg, "need a restart") {
+		r.lines <- line
+	}
+	return len(b), nil
 }
 
 // reload has the server reload, and wants lines of its log that begin so. *… stands for any

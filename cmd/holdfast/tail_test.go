@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"regexp"
@@ -13,33 +11,21 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/recovery/jsonbytes"
 )
 
-// tailing is a run of "holdfast tail", or of another command that goes on.
+// tailing is a command whose lines the test reads as they come.
 type tailing struct {
-	lines  *bufio.Reader
-	stop   context.CancelFunc
-	ended  chan int
-	stderr *bytes.Buffer // once it has ended
+	running
+	lines *bufio.Reader
 }
 
-// begin runs a command until it ends or is stopped.
+// begin runs a command until it ends or is interrupted.
 func (c command) begin(t *testing.T, args ...string) *tailing {
-	ctx, cancel := context.WithCancel(t.Context())
 	read, write := io.Pipe()
-	tail := &tailing{bufio.NewReader(read), cancel, make(chan int, 1), new(bytes.Buffer)}
-	go func() { // ends with ctx, or with the server
-		p := program{Process: terminal.Process{Stdin: strings.NewReader(c.stdin), Stdout: write, Stderr: tail.stderr, Env: c.lookup}}
-		tail.ended <- p.run(ctx, args)
-		_ = write.Close()
-	}()
-	t.Cleanup(func() {
-		cancel()
-		_ = read.Close()
-	})
-	return tail
+	c.stdout = write
+	t.Cleanup(func() { _ = read.Close() })
+	return &tailing{c.start(t, args...), bufio.NewReader(read)}
 }
 
 // tail runs "holdfast tail", and returns when the server has one listener more on the channel.
@@ -49,11 +35,11 @@ func (s *testServer) tail(t *testing.T, channel string, args ...string) *tailing
 	defer c.Close()
 	listeners := func() int64 { return c.PubSubNumSub(t.Context(), channel).Val()[channel] }
 	before := listeners()
-	tail := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.begin(t, append([]string{"tail"}, args...)...)
+	tail := s.command().begin(t, append([]string{"tail"}, args...)...)
 	for listeners() == before {
 		select {
-		case code := <-tail.ended:
-			t.Fatalf("tail ended with %d: %s", code, tail.stderr)
+		case r := <-tail.ended:
+			t.Fatalf("tail ended: %+v", r)
 		default:
 		}
 	}
@@ -81,9 +67,10 @@ func (tail *tailing) end(lines string) result {
 			break
 		}
 	}
-	tail.stop()
+	tail.interrupt()
 	_, _ = io.Copy(io.Discard, tail.lines)
-	return result{<-tail.ended, out, tail.stderr.String()}
+	r := <-tail.ended
+	return result{r.code, out, r.stderr}
 }
 
 // everyByte is a name that holds each byte.
@@ -128,10 +115,9 @@ func TestTailTellsWhatHappensAsItHappens(t *testing.T) {
 		t.Errorf("without a queue it tells %q", got)
 	}
 	for _, tail := range []*tailing{text, asJSON, everywhere} {
-		tail.stop()
-		more, _ := io.ReadAll(tail.lines)
-		if code := <-tail.ended; code != exitOK || tail.stderr.Len() > 0 || len(more) > 0 {
-			t.Errorf("after a signal the exit code is %d, stderr %q, further lines %q", code, tail.stderr, more)
+		tail.interrupt()
+		if r := tail.end(""); r != (result{}) {
+			t.Errorf("after a signal %+v, want silence", r)
 		}
 	}
 }
@@ -140,8 +126,7 @@ func TestTheEndOfTheServerIsAnErrorOfTail(t *testing.T) {
 	s := serve(t, t.TempDir())
 	tail := s.tail(t, "holdfast:tail:q", "q")
 	s.stop()
-	code := <-tail.ended
-	oneErrorLine(t, result{code: code, stderr: tail.stderr.String()}, exitFailed, "the server has ended the connection: what happens after that is not told")
+	oneErrorLine(t, <-tail.ended, exitFailed, "the server has ended the connection: what happens after that is not told")
 	oneErrorLine(t, s.run(t, "tail", "q"), exitFailed, "no server answers")
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 	"github.com/holdfast-queue/holdfast/cmd/terminal/terminaltest"
 )
 
@@ -17,7 +16,7 @@ import (
 // that would show.
 func onTerminal(t *testing.T, s *testServer, width, height uint16, args ...string) string {
 	t.Helper()
-	return command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.onTerminal(t, width, height, args...).stdout
+	return s.command().onTerminal(t, width, height, args...).stdout
 }
 
 // onTerminal runs a command in a terminal of a size. What that would show is its standard output.
@@ -40,8 +39,8 @@ func (c command) onTerminal(t *testing.T, width, height uint16, args ...string) 
 		}
 		shown <- string(all)
 	}()
-	p := program{Process: terminal.Process{Stdin: strings.NewReader(c.stdin), Stdout: tty, Stderr: tty, Env: c.lookup}}
-	code := p.run(ctx, args)
+	c.stdout, c.stderr = tty, tty
+	code := c.run(ctx, args...).code
 	_ = tty.Close()
 	return result{code: code, stdout: strings.ReplaceAll(<-shown, "\r\n", "\n")}
 }

@@ -2,18 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"io"
-	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // sees closes a channel once a text was read, and reads on until the end.
@@ -48,26 +42,22 @@ func TestStatsAreWatchedAlsoWhenTheServerComesBack(t *testing.T) {
 	s := serve(t, dir)
 	s.must(t, "push", "q", "x")
 	s.must(t, "push", "q", "x")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	stdout, figures := io.Pipe()
 	stderr, complaints := io.Pipe()
 	copied, copies := io.Pipe()
 	first, back := sees(io.TeeReader(stdout, copies), "(0.0/s)"), sees(copied, "pushed           3")
 	away := sees(stderr, "no server answers")
-	ended := make(chan int, 1)
-	go func() { // ends with ctx
-		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: figures, Stderr: complaints, Env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
-		ended <- p.run(ctx, []string{"stats", "q", "--watch", "--every", "1ms"})
-	}()
+	c := s.command()
+	c.stdout, c.stderr = figures, complaints
+	watches := c.start(t, "stats", "q", "--watch", "--every", "1ms")
 	awaited(t, first, "rates")
 	s.stop()
 	awaited(t, away, "error")
 	serve(t, dir, "--redis", s.addrs["redis"]).must(t, "push", "q", "x")
 	awaited(t, back, "figures of the server that is back")
-	cancel()
-	if code := <-ended; code != exitOK {
-		t.Errorf("exit code %d, want 0", code)
+	watches.interrupt()
+	if r := <-watches.ended; r.code != exitOK {
+		t.Errorf("%+v, want exit code 0", r)
 	}
 }
 
@@ -79,14 +69,8 @@ func TestASignalEndsWatchingWell(t *testing.T) {
 			if signal.Ignored(sent) {
 				t.Skip("skipped: who runs the tests ignores it, and so does what they start")
 			}
-			exe, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, exe, "stats", "q", "--watch", "--every", "1h")
-			cmd.Env = append(os.Environ(), asProgram+"=1", "HOLDFAST_REDIS="+s.addrs["redis"])
+			cmd := itself(t, "stats", "q", "--watch", "--every", "1h")
+			cmd.Env = append(cmd.Env, "HOLDFAST_REDIS="+s.addrs["redis"])
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -108,7 +92,7 @@ func TestASignalEndsWatchingWell(t *testing.T) {
 
 func TestAQueueThatIsWatchedMayBeEmpty(t *testing.T) {
 	s := serve(t, t.TempDir())
-	r := command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.begin(t, "stats", "none", "--watch").end("2")
+	r := s.command().begin(t, "stats", "none", "--watch").end("2")
 	if rows := columns(r.stdout, 0, 1); r.code != exitOK || !slices.Equal(rows, []string{"ready 0"}) {
 		t.Errorf("%+v, want figures that are 0", r)
 	}

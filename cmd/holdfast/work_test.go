@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,8 +14,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/holdfast-queue/holdfast/cmd/terminal"
 )
 
 // gate makes a named pipe. Who reads it waits until the test has opened it.
@@ -151,7 +148,7 @@ func patient(ok func() bool) {
 func TestALeaseIsRenewedWhileTheCommandRuns(t *testing.T) {
 	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "x")
-	works := start(t, s, "work", "q", "--lease", "1s", "--consumer", "w1", "cat", g)
+	works := s.command().start(t, "work", "q", "--lease", "1s", "--consumer", "w1", "cat", g)
 	running := open(t, g)
 	first := inQueue(t, s, "q")
 	patient(func() bool { return inQueue(t, s, "q").LeaseEnd > first.LeaseEnd+1000 })
@@ -169,7 +166,7 @@ func TestALeaseIsRenewedWhileTheCommandRuns(t *testing.T) {
 func TestALostLeaseEndsTheCommand(t *testing.T) {
 	s, g, told := serve(t, t.TempDir()), gate(t), filepath.Join(t.TempDir(), "told")
 	s.must(t, "push", "q", "x")
-	works := start(t, s, "work", "q", "--lease", "1s", "--", "sh", "-c", `trap "echo yes >`+told+`; exit 0" TERM; cat `+g+`; wait`)
+	works := s.command().start(t, "work", "q", "--lease", "1s", "--", "sh", "-c", `trap "echo yes >`+told+`; exit 0" TERM; cat `+g+`; wait`)
 	defer open(t, g).Close()
 	s.must(t, "set", "q", "pause-out=yes")
 	s.must(t, "harvest", "q", "--yes")
@@ -186,7 +183,7 @@ func TestALostLeaseEndsTheCommand(t *testing.T) {
 func TestACommandIsEndedWhenItsPacketIsCancelled(t *testing.T) {
 	s, g, told := serve(t, t.TempDir()), gate(t), filepath.Join(t.TempDir(), "told")
 	id := strings.TrimSpace(s.must(t, "push", "q", "x", "--id"))
-	works := start(t, s, "work", "q", "--lease", "1s", "--", "sh", "-c", `trap "echo yes >`+told+`; exit 0" TERM; cat `+g+`; wait`)
+	works := s.command().start(t, "work", "q", "--lease", "1s", "--", "sh", "-c", `trap "echo yes >`+told+`; exit 0" TERM; cat `+g+`; wait`)
 	defer open(t, g).Close()
 	s.must(t, "set", "q", "max-attempts=1")
 	s.must(t, "cancel", "q", id, "--yes")
@@ -201,22 +198,18 @@ func TestACommandIsEndedWhenItsPacketIsCancelled(t *testing.T) {
 func TestASignalLetsCommandsEndAndClaimsNoMore(t *testing.T) {
 	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "first")
-	ctx, interrupt := context.WithCancel(t.Context())
 	stderr, complaints := io.Pipe()
 	told := sees(stderr, "holdfast: waiting for 1 command to end; a second Ctrl-C ends what still runs\n")
-	var stdout strings.Builder
-	ended := make(chan int, 1)
-	go func() { // ends with the command
-		p := program{Process: terminal.Process{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: complaints, Env: command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.lookup}}
-		ended <- p.run(ctx, []string{"work", "q", "cat", "-", g})
-	}()
+	c := s.command()
+	c.stderr = complaints
+	works := c.start(t, "work", "q", "cat", "-", g)
 	running := open(t, g)
 	s.must(t, "push", "q", "second")
-	interrupt()
+	works.interrupt()
 	awaited(t, told, "word of what it waits for")
 	_ = running.Close()
-	if code := <-ended; code != exitOK || stdout.String() != "first" {
-		t.Errorf("exit code %d, %q; want 0 and the first", code, &stdout)
+	if r := <-works.ended; r != (result{stdout: "first"}) {
+		t.Errorf("%+v; want 0 and the first", r)
 	}
 	if p := inQueue(t, s, "q"); p.Payload != "second" || p.Attempt != 0 {
 		t.Errorf("left %+v, want the second as it was", p)
@@ -254,7 +247,7 @@ func TestCommandsRunAtTheSameTime(t *testing.T) {
 		s.must(t, "push", "q", gates[len(gates)-1])
 	}
 	s.must(t, "close", "q", "--yes")
-	works := start(t, s, "work", "q", "--concurrency", "3", "--", "sh", "-c", `cat "$(cat)"; echo done`)
+	works := s.command().start(t, "work", "q", "--concurrency", "3", "--", "sh", "-c", `cat "$(cat)"; echo done`)
 	var running []io.Closer
 	for _, g := range gates {
 		running = append(running, open(t, g))
@@ -271,7 +264,7 @@ func TestWorkOutlivesItsServer(t *testing.T) {
 	dir, g := t.TempDir(), gate(t)
 	server, s := process(t, "--data", dir)
 	s.must(t, "push", "q", "first")
-	works := start(t, s, "work", "q", "--", "sh", "-c", "cat; cat "+g)
+	works := s.command().start(t, "work", "q", "--", "sh", "-c", "cat; cat "+g)
 	running := open(t, g)
 	_ = server.Process.Kill()
 	s.stop()
@@ -289,18 +282,13 @@ func TestWorkOutlivesItsServer(t *testing.T) {
 // worker starts "holdfast work q" as a process.
 func worker(t *testing.T, s *testServer, stdout *os.File, command ...string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd, stderr := exec.Command(exe, append([]string{"work", "q", "--"}, command...)...), &strings.Builder{}
-	cmd.Env = append(os.Environ(), asProgram+"=1", "HOLDFAST_REDIS="+s.addrs["redis"])
+	cmd, stderr := itself(t, append([]string{"work", "q", "--"}, command...)...), &strings.Builder{}
+	cmd.Env = append(cmd.Env, "HOLDFAST_REDIS="+s.addrs["redis"])
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.WaitDelay = patience
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, stderr
 }
 

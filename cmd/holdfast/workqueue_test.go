@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"runtime"
 	"strings"
 	"testing"
@@ -112,24 +111,6 @@ func TestPushIntoAQueueThatIsFullOrClosedFails(t *testing.T) {
 	oneErrorLine(t, s.run(t, "pop", "q"), exitFailed, "closed")
 }
 
-// running is a client command that runs in the background.
-type running struct {
-	interrupt context.CancelFunc
-	ended     chan result
-}
-
-// start runs a client command until it ends or is interrupted.
-func start(t *testing.T, s *testServer, args ...string) running {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	r := running{cancel, make(chan result, 1)}
-	go func() { // ends with ctx or the server
-		r.ended <- command{env: map[string]string{"HOLDFAST_REDIS": s.addrs["redis"]}}.run(ctx, args...)
-	}()
-	return r
-}
-
 // blocked waits until a client waits for a packet.
 func blocked(t *testing.T, s *testServer) {
 	t.Helper()
@@ -141,7 +122,7 @@ func blocked(t *testing.T, s *testServer) {
 func TestAnInterruptedWaitTakesNothing(t *testing.T) {
 	s := serve(t, t.TempDir())
 	for _, args := range [][]string{{"pop", "q", "--block", "0s"}, {"claim", "q", "--block", "1h"}} {
-		waits := start(t, s, args...)
+		waits := s.command().start(t, args...)
 		blocked(t, s)
 		waits.interrupt()
 		oneErrorLine(t, <-waits.ended, exitFailed, "interrupted")
@@ -156,7 +137,7 @@ func TestAPushWaitsForRoom(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.must(t, "set", "q", "bound=1")
 	s.must(t, "push", "q", "first")
-	waits := start(t, s, "push", "q", "second", "--block", "0s")
+	waits := s.command().start(t, "push", "q", "second", "--block", "0s")
 	blocked(t, s)
 	if got := s.must(t, "pop", "q"); got != "first\n" {
 		t.Errorf("pop printed %q, want the first", got)
@@ -171,7 +152,7 @@ func TestAPushWaitsForRoom(t *testing.T) {
 
 func TestAWaitEndsWithAPacketThatItSelects(t *testing.T) {
 	s := serve(t, t.TempDir())
-	waits := start(t, s, "pop", "q", "--block", "0s", "--filter", "class=high")
+	waits := s.command().start(t, "pop", "q", "--block", "0s", "--filter", "class=high")
 	blocked(t, s)
 	s.must(t, "push", "q", "low", "--tag", "class=low")
 	s.must(t, "push", "q", "high", "--tag", "class=high")
