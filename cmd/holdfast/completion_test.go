@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // Each shell gets the Tab key for the parts of command lines, which it then carries out.
@@ -34,10 +33,6 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("each completion is a process of its own")
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		args  []string
 		types string
@@ -52,7 +47,7 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 				t.Skipf("skipped: %v", err)
 			}
 			home := t.TempDir()
-			if err := os.Symlink(exe, filepath.Join(home, "holdfast")); err != nil {
+			if err := os.Symlink(executable, filepath.Join(home, "holdfast")); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(home, "a-file"), nil, 0o600); err != nil {
@@ -75,20 +70,13 @@ func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 }
 
 func TestNamesOfQueuesAreCompleted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("each completion is a process of its own")
-	}
 	s := serve(t, t.TempDir())
 	for _, name := range []string{"jobs", "jobs.urgent", "mails", "of words", "$(x)", "\xff"} {
 		s.must(t, "push", name, "x")
 	}
 	s.must(t, "push", "jobs.other", "x", "--db", "1")
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := []string{asProgram + "=1", "HOME=" + t.TempDir()}
-	pipe := filepath.Join(t.TempDir(), "pipe")
+	home := t.TempDir()
+	pipe := filepath.Join(home, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +95,12 @@ func TestNamesOfQueuesAreCompleted(t *testing.T) {
 		"holdfast get none":                               "",
 		"holdfast pop --context none jo":                  "",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		cmd := exec.CommandContext(ctx, exe)
-		cmd.Env = append(env, "COMP_LINE="+line, "HOLDFAST_REDIS="+s.addrs["redis"])
-		out, err := cmd.CombinedOutput()
-		cancel()
-		if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != want {
-			t.Errorf("%s is completed with %q, %v; want %q", line, got, err, want)
+		t.Setenv("COMP_LINE", line) // where the library looks
+		c := s.command()
+		c.env["COMP_LINE"], c.env["HOME"] = line, home
+		r := c.run(t.Context())
+		if got := strings.Join(strings.Fields(r.stdout), " "); r.code != exitOK || r.stderr != "" || got != want {
+			t.Errorf("%s is completed with %+v; want %q", line, r, want)
 		}
 	}
 }

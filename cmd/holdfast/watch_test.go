@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
-	"os/signal"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -58,35 +56,6 @@ func TestStatsAreWatchedAlsoWhenTheServerComesBack(t *testing.T) {
 	watches.interrupt()
 	if r := <-watches.ended; r.code != exitOK {
 		t.Errorf("%+v, want exit code 0", r)
-	}
-}
-
-func TestASignalEndsWatchingWell(t *testing.T) {
-	s := serve(t, t.TempDir())
-	s.must(t, "push", "q", "x")
-	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		t.Run(sent.String(), func(t *testing.T) {
-			if signal.Ignored(sent) {
-				t.Skip("skipped: who runs the tests ignores it, and so does what they start")
-			}
-			cmd := itself(t, "stats", "q", "--watch", "--every", "1h")
-			cmd.Env = append(cmd.Env, "HOLDFAST_REDIS="+s.addrs["redis"])
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			_, _ = stdout.Read(make([]byte, 1)) // the first figures are there
-			if err := cmd.Process.Signal(sent); err != nil {
-				t.Fatal(err)
-			}
-			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != exitOK {
-				t.Errorf("exit code %d, want 0", code)
-			}
-		})
 	}
 }
 
