@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/cmd/terminal"
@@ -54,14 +56,22 @@ func TestEveryCommandHelps(t *testing.T) {
 	oneErrorLine(t, command{}.run(t.Context(), "help", "nope"), exitUsage, `there is no command "nope"; see holdfast --help`)
 }
 
+// helps is the help of each command.
+var helps = sync.OnceValue(func() map[string]string {
+	all := make(map[string]string)
+	for _, name := range allCommands() {
+		all[name] = command{}.run(context.Background(), append(strings.Fields(name), "--help")...).stdout
+	}
+	return all
+})
+
 // variablesOf are the environment variables that the help of a command names.
-func variablesOf(t *testing.T, name string) []string {
-	help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
-	return regexp.MustCompile(`\$HOLDFAST_[A-Z_]+`).FindAllString(help, -1)
+func variablesOf(name string) []string {
+	return regexp.MustCompile(`\$HOLDFAST_[A-Z_]+`).FindAllString(helps()[name], -1)
 }
 
 func TestServeHasAVariableForEachFlag(t *testing.T) {
-	help := command{}.run(t.Context(), "serve", "--help").stdout
+	help := helps()["serve"]
 	for _, flag := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllStringSubmatch(help, -1) {
 		variable := "($HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_")) + ")"
 		if !strings.Contains(help, variable) {
@@ -74,7 +84,7 @@ func TestOtherCommandsHaveVariablesOnlyForTheServerAndTheWayToIt(t *testing.T) {
 	var found []string
 	for _, name := range allCommands() {
 		if name != "serve" && name != "config show" { // which has the flags of serve
-			found = append(found, variablesOf(t, name)...)
+			found = append(found, variablesOf(name)...)
 		}
 	}
 	slices.Sort(found)
@@ -92,7 +102,7 @@ func TestNoNumberOfPacketsIsZero(t *testing.T) {
 	arguments := map[string]string{"move": "q r", "bench": ""}
 	found := 0
 	for _, name := range allCommands() {
-		if !strings.Contains((command{}).run(t.Context(), append(strings.Fields(name), "--help")...).stdout, " --count=") {
+		if !strings.Contains(helps()[name], " --count=") {
 			continue
 		}
 		found++
@@ -125,8 +135,7 @@ func TestVariablesDoNotConfirmOrChoosePackets(t *testing.T) {
 
 func TestDocumentsNameOnlyFlagsThatExist(t *testing.T) {
 	exists := make(map[string]bool)
-	for _, name := range allCommands() {
-		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
+	for _, help := range helps() {
 		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-[a-z], )?--(\[no-\])?([a-z-]+)`).FindAllStringSubmatch(help, -1) {
 			exists["--"+flag[2]] = true
 			exists["--no-"+flag[2]] = flag[1] != "" || exists["--no-"+flag[2]]

@@ -22,14 +22,13 @@ func TestTheManualPageHasEveryCommandFlagAndVariable(t *testing.T) {
 		sections[name] = text
 	}
 	for _, name := range allCommands() {
-		help := command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout
-		flags := regexp.MustCompile(`(?m)^ {2,6}((?:-[a-z], )?--[^ \n]+)`).FindAllStringSubmatch(help, -1)
+		flags := regexp.MustCompile(`(?m)^ {2,6}((?:-[a-z], )?--[^ \n]+)`).FindAllStringSubmatch(helps()[name], -1)
 		for _, flag := range flags {
 			if flag[1] != "-h, --help" && !strings.Contains(sections[name], "\\fB"+flag[1]+"\\fR") {
 				t.Errorf("the page does not say %s of %s", flag[1], name)
 			}
 		}
-		for _, variable := range variablesOf(t, name) {
+		for _, variable := range variablesOf(name) {
 			if !strings.Contains(sections[name]+shared, variable) {
 				t.Errorf("the page does not name %s of %s", variable, name)
 			}

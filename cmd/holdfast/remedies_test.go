@@ -24,13 +24,10 @@ func TestEachKnownErrorIsPrintedWithItsRemedy(t *testing.T) {
 }
 
 func TestRemediesNameFlagsThatThereAre(t *testing.T) {
-	var help strings.Builder
-	for _, name := range allCommands() {
-		help.WriteString(command{}.run(t.Context(), append(strings.Fields(name), "--help")...).stdout)
-	}
+	help := fmt.Sprint(helps())
 	for _, r := range remedies() {
 		for _, flag := range regexp.MustCompile("--[a-z-]+").FindAllString(r.do, -1) {
-			if !strings.Contains(help.String(), " "+flag) {
+			if !strings.Contains(help, " "+flag) {
 				t.Errorf("the remedy of %q names %s, which no command has", r.is, flag)
 			}
 		}
