@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -253,45 +255,61 @@ func TestPacketsWithManyTagsAreLoadedIntoAServer(t *testing.T) {
 // where is the record from which a load that was cut short goes on.
 var where = regexp.MustCompile(`--from ([0-9,]+) goes on there`)
 
-func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the server is a process of its own, and the load has one connection")
+// hangsUp passes bytes on to a server. One connection ends after so many bytes of requests, the
+// next after so many of replies.
+func hangsUp(t *testing.T, address string, requests, replies int64) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	const n = 20_000
-	file := manyOf(t, n)
-	dir := filepath.Join(t.TempDir(), "data")
-	kills, from := 0, "1"
-	for done := false; !done; {
-		cmd, s := process(t, "--data", dir)
-		killed := make(chan struct{})
-		go func() { // ends when the server has some more of the dump, or the test ends
-			defer close(killed)
-			c := redis.NewClient(&redis.Options{Addr: s.addrs["redis"], MaxRetries: -1})
-			defer c.Close()
-			for more := c.LLen(t.Context(), "q").Val() + c.HLen(t.Context(), "h").Val() + 4000; ; {
-				if have := c.LLen(t.Context(), "q"); t.Context().Err() != nil || have.Err() != nil || have.Val()+c.HLen(t.Context(), "h").Val() >= more {
-					break
-				}
+	t.Cleanup(func() { l.Close() })
+	go func() { // ends with the listener
+		for i := 0; ; i++ {
+			client, err := l.Accept()
+			if err != nil {
+				return
 			}
-			_ = cmd.Process.Kill()
-		}()
-		r := s.run(t, "load", "--to-server", file, "--from", from)
-		if done = r.code == exitOK; !done {
-			kills++
-			record := where.FindStringSubmatch(r.stderr)
-			if record == nil {
-				t.Fatalf("%+v", r)
+			server, err := net.Dial("tcp", address)
+			if err != nil {
+				return
 			}
-			from = record[1]
+			limits := [2]int64{requests, math.MaxInt64}
+			if i%2 > 0 {
+				limits = [2]int64{math.MaxInt64, replies}
+			}
+			go func() { // ends with either connection
+				_, _ = io.CopyN(server, client, limits[0])
+				_ = server.Close()
+			}()
+			_, _ = io.CopyN(client, server, limits[1])
+			_, _ = server.Close(), client.Close()
 		}
-		_ = cmd.Process.Kill()
-		<-killed
-		s.stop()
+	}()
+	return l.Addr().String()
+}
+
+func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
+	const n = 2000
+	file := manyOf(t, n)
+	s := serve(t, filepath.Join(t.TempDir(), "data"))
+	door := hangsUp(t, s.addrs["redis"], 20_000, 8000)
+	cuts, from := 0, "1"
+	for {
+		r := s.run(t, "load", "--to-server", file, "--redis", door, "--from", from)
+		if r.code == exitOK {
+			break
+		}
+		cuts++
+		record := where.FindStringSubmatch(r.stderr)
+		if record == nil || record[1] == from {
+			t.Fatalf("%+v", r)
+		}
+		from = record[1]
 	}
-	if kills < 3 {
-		t.Errorf("the load was cut short %d times, want some", kills)
+	if cuts < 3 {
+		t.Errorf("the load was cut short %d times, want some", cuts)
 	}
-	_, s := process(t, "--data", dir)
 	c := redisOf(t, s, 0)
 	times := make(map[string]int)
 	twice := 0
@@ -301,8 +319,8 @@ func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 		}
 	}
 	const pipe = 64 // records
-	if len(times) != n || twice > kills*pipe {
-		t.Errorf("%d packets, and %d twice after %d kills; want %d, and at most %d a kill", len(times), twice, kills, n, pipe)
+	if len(times) != n || twice > cuts*pipe {
+		t.Errorf("%d packets, and %d twice after %d cuts; want %d, and at most %d a cut", len(times), twice, cuts, n, pipe)
 	}
 	if fields := c.HLen(t.Context(), "h").Val(); fields != n {
 		t.Errorf("%d fields, want %d", fields, n)
@@ -310,7 +328,7 @@ func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 	if c.TTL(t.Context(), "q").Val() <= 0 || c.TTL(t.Context(), "h").Val() <= 0 {
 		t.Error("they do not expire")
 	}
-	oneErrorLine(t, s.run(t, "load", "--to-server", file, "--from", "1000000"), exitFailed, "--from: expected at most 40004, the records of the dump")
+	oneErrorLine(t, s.run(t, "load", "--to-server", file, "--from", "1000000"), exitFailed, "--from: expected at most 4004, the records of the dump")
 }
 
 // What the server has is its own, unless --from says that the load has begun it.
