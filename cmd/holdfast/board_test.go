@@ -95,13 +95,11 @@ func TestExportHintsAtTheOperatorPort(t *testing.T) {
 }
 
 func TestBoardCommandsSayWhenNobodyAnswers(t *testing.T) {
-	s := serve(t, t.TempDir())
-	s.stop()
 	for name, args := range map[string][]string{
-		"import":              {"import", "-", "--barbershop", s.addr},
-		"export":              {"export", "-", "--admin", s.addr},
+		"import":              {"import", "-", "--barbershop", nobody},
+		"export":              {"export", "-", "--admin", nobody},
 		"import of no file":   {"import", filepath.Join(t.TempDir(), "none")},
-		"export to no folder": {"export", filepath.Join(t.TempDir(), "none", "file"), "--admin", s.addr},
+		"export to no folder": {"export", filepath.Join(t.TempDir(), "none", "file"), "--admin", nobody},
 		"import of a folder":  {"import", t.TempDir()},
 	} {
 		want := "no server answers at"

@@ -88,7 +88,7 @@ func TestNamesOfQueuesAreCompleted(t *testing.T) {
 		"holdfast redrive mails --to ma":                  "mails",
 		"holdfast pop --db 1 jo":                          "jobs.other",
 		"holdfast pop --db=1 --timeout 1s jo":             "jobs.other",
-		"holdfast pop --redis 127.0.0.1:1 jo":             "",
+		"holdfast pop --redis " + nobody + " jo":          "",
 		"holdfast pop --redis " + s.addrs["redis"] + " m": "mails",
 		"holdfast show *":                                 "",
 		"holdfast drop $(":                                "",

@@ -76,12 +76,6 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 
 func TestAClientThatCannotBeServedSaysWhy(t *testing.T) {
 	s := serve(t, t.TempDir())
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := gone.Addr().String()
-	_ = gone.Close()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func (s *session) do(part []string, below string) string {
 	words, isBegun := wordsOf(part[2]), part[4] != ""
 	c := command{stdin: strings.Join(wordsOf(part[3]), ""), env: make(map[string]string)}
 	for _, protocol := range []string{"pinpriq", "barbershop", "redis", "admin"} {
-		c.env["HOLDFAST_"+strings.ToUpper(protocol)] = "127.0.0.1:1" // where nobody answers
+		c.env["HOLDFAST_"+strings.ToUpper(protocol)] = nobody
 		if s.server != nil {
 			c.env["HOLDFAST_"+strings.ToUpper(protocol)] = s.server.addrs[protocol]
 		}

@@ -16,8 +16,7 @@ func TestHealthSaysWhetherTheServerIsReady(t *testing.T) {
 	if want := (result{exitOK, "ok\n", ""}); r != want {
 		t.Errorf("%+v, want %+v", r, want)
 	}
-	s.stop()
-	oneErrorLine(t, command{}.run(t.Context(), "health", "--admin", s.addrs["admin"]), exitFailed, "no server answers")
+	oneErrorLine(t, command{}.run(t.Context(), "health", "--admin", nobody), exitFailed, "no server answers")
 	starting := adminOf(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "recovering: 1 of about 2 records are read\n")

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 // patience is how long a test waits for what must happen; only a failing one waits that long.
 const patience = 30 * time.Second
 
+// nobody is an address where no server is, and where the system puts none.
+const nobody = "127.0.0.1:1"
+
 // result is what one run of the program did.
 type result struct {
 	code           int

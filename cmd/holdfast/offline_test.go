@@ -372,7 +372,7 @@ func TestInterruptedCommandsSayWhatStateThingsAreIn(t *testing.T) {
 		"verify":  {[]string{"verify", dir}, exitNotChecked, "interrupted"},
 		"compact": {[]string{"compact", dir}, exitFailed, "interrupted; the folder is sound"},
 		"load":    {[]string{"load", file, filepath.Join(t.TempDir(), "new")}, exitFailed, "interrupted; nothing was stored"},
-		"backup":  {[]string{"backup", "--to", file, "--admin", "127.0.0.1:1"}, exitFailed, "interrupted"},
+		"backup":  {[]string{"backup", "--to", file, "--admin", nobody}, exitFailed, "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -85,7 +85,7 @@ func TestSignalEndsACommandThatWaitsForAPipe(t *testing.T) {
 		"dump into a pipe without a reader": {func(pipe string) []string { return []string{"dump", dir, "-o", pipe} }, "interrupted"},
 		"load from an empty pipe":           {func(string) []string { return []string{"load", "-", filepath.Join(t.TempDir(), "new")} }, "interrupted"},
 		"load from a pipe nobody writes to": {func(pipe string) []string { return []string{"load", pipe, filepath.Join(t.TempDir(), "new")} }, "interrupted"},
-		"push of an empty pipe":             {func(string) []string { return []string{"push", "q", "--redis", "127.0.0.1:1"} }, "interrupted"},
+		"push of an empty pipe":             {func(string) []string { return []string{"push", "q", "--redis", nobody} }, "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pipe := filepath.Join(t.TempDir(), "pipe")
