@@ -60,14 +60,14 @@ func TestOnlyAWholeBackupOfEverythingIsTheLastOne(t *testing.T) {
 		}
 		return at
 	}
-	s.must(t, "bench", "push", "--count", "2000", "--size", "20000", "--keep")
+	s.must(t, "bench", "push", "--count", "600", "--size", "20000", "--keep")
 	file := filepath.Join(t.TempDir(), "backup")
 	s.must(t, "backup", "--to", file, "--queue", "*")
 	answer, err := http.Get("http://" + s.addrs["admin"] + "/backup")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = answer.Body.Close() // who leaves has not got all of 40 MB
+	_ = answer.Body.Close() // who leaves has not got all of 12 MB
 	for r := s.run(t, "backup", "--to", file, "--queue", "q"); r.code != exitOK; r = s.run(t, "backup", "--to", file, "--queue", "q") {
 		if !strings.Contains(r.stderr, "another backup is under way") { // until the server has noticed
 			t.Fatalf("%+v", r)

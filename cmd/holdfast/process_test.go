@@ -76,7 +76,7 @@ func stuck(t *testing.T, s *testServer) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-	const packets = 1000
+	const packets = 300
 	payload := strings.Repeat("x", 60_000)
 	push := "\x70\x00\x01\x00\x00\x01\x00\x01\xea\x60" // queue name, TTL 0, priority 1, key of 1, payload of 60,000
 	for range packets {

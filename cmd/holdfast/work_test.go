@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -262,15 +261,13 @@ func TestCommandsRunAtTheSameTime(t *testing.T) {
 
 func TestWorkOutlivesItsServer(t *testing.T) {
 	dir, g := t.TempDir(), gate(t)
-	server, s := process(t, "--data", dir)
+	s := serve(t, dir)
 	s.must(t, "push", "q", "first")
 	works := s.command().start(t, "work", "q", "--", "sh", "-c", "cat; cat "+g)
 	running := open(t, g)
-	_ = server.Process.Kill()
 	s.stop()
 	_ = running.Close() // the command ends while nobody can be told
-	_, port, _ := net.SplitHostPort(s.addrs["redis"])
-	_, again := process(t, "--data", dir, "--redis", "127.0.0.1:"+port)
+	again := serve(t, dir, "--redis", s.addrs["redis"])
 	again.must(t, "push", "q", "second")
 	_ = open(t, g).Close()
 	again.must(t, "close", "q", "--yes")
