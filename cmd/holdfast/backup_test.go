@@ -17,6 +17,7 @@ import (
 )
 
 func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(dir, "data"), "--admin", "127.0.0.1:0")
 	s.must(t, "push", "jobs.a", "1", "--key", "k")
@@ -55,6 +56,7 @@ func TestBackupHoldsWhatTheServerHolds(t *testing.T) {
 }
 
 func TestBackupOfABusyServerIsOneMoment(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(dir, "data"), "--admin", "127.0.0.1:0")
 	done := make(chan struct{})
@@ -81,6 +83,7 @@ func TestBackupOfABusyServerIsOneMoment(t *testing.T) {
 }
 
 func TestBackupsUnderLoadAreSoundFolders(t *testing.T) {
+	t.Parallel()
 	work := t.TempDir()
 	s := serve(t, filepath.Join(work, "data"), "--admin", "127.0.0.1:0", "--barbershop", "127.0.0.1:0")
 	const standing = 2000
@@ -186,6 +189,7 @@ func TestBackupThatIsNotWholeLeavesTheFileAsItWas(t *testing.T) {
 }
 
 func TestOutputThatCannotBeWrittenIsNotBlamedOnTheServer(t *testing.T) {
+	t.Parallel()
 	var snapshot strings.Builder // more than the buffer of an output holds, as the packets of the bench
 	for item := range 100_000 {
 		fmt.Fprintf(&snapshot, "%d 1\n", item)

@@ -39,6 +39,7 @@ func puts(t *testing.T, dir string, names ...string) {
 }
 
 func TestBackupsOfATimerKeepTheNewestOfTheirOwnNamesAndKind(t *testing.T) {
+	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
 	s.must(t, "push", "q", "x")
 	dir := t.TempDir()
@@ -132,6 +133,7 @@ func TestBackupOfATimerThatIsKilledLeavesNoFileWithAName(t *testing.T) {
 }
 
 func TestTimersAtOneTimeDoNoHarm(t *testing.T) {
+	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
 	s.must(t, "push", "q", "x")
 	dir := t.TempDir()

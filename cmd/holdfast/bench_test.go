@@ -22,6 +22,7 @@ type benchJSON struct {
 }
 
 func TestBenchCountsWhatItDid(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args   []string
 		groups map[string]int64 // packets
@@ -75,6 +76,7 @@ func TestBenchEndsAfterItsDuration(t *testing.T) {
 }
 
 func TestASignalEndsABenchThatSaysWhatItHas(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	bench := s.command().start(t, "bench", "push", "--all", "--connections", "1", "--depth", "1", "--json")
 	for pushed := 0; pushed < 2; { // the second follows the answer to the first
@@ -91,6 +93,7 @@ func TestASignalEndsABenchThatSaysWhatItHas(t *testing.T) {
 }
 
 func TestBenchOfTheBoardCountsWhatItDid(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args   []string
 		groups map[string]int64 // operations
@@ -131,6 +134,7 @@ func TestBenchOfTheBoardCountsWhatItDid(t *testing.T) {
 }
 
 func TestBenchOfTheBoardMakesAsManyItemsAsItTakes(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"next", "mixed"} {
 		s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
 		var report benchJSON
@@ -150,6 +154,7 @@ func TestBenchOfTheBoardMakesAsManyItemsAsItTakes(t *testing.T) {
 }
 
 func TestBenchOfABoardInUseSaysHowManyItemsItHas(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
 	if r := s.runWith(t, "20 7\n", "barbershop", "import", "-"); r.code != exitOK {
 		t.Fatalf("import: %+v", r)

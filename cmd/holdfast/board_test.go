@@ -8,6 +8,7 @@ import (
 )
 
 func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(dir, "data"), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	snapshot, exported := filepath.Join(dir, "in"), filepath.Join(dir, "out")
@@ -40,6 +41,7 @@ func TestImportedItemsAreExportedInTheOrderOfTheBoard(t *testing.T) {
 }
 
 func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	for _, args := range [][]string{
 		{"seventeen", "--key", "17x"}, {"", "--key", "017"}, {"", "--key", ""}, {"with a payload", "--key", "17"},
@@ -57,6 +59,7 @@ func TestExportTellsOfPacketsThatAreNoItems(t *testing.T) {
 }
 
 func TestExportWritesAnItemOnce(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	for _, priority := range []string{"9", "4", "5"} {
 		s.must(t, "push", "barbershop", "", "--key", "17", "--priority", priority)
@@ -68,6 +71,7 @@ func TestExportWritesAnItemOnce(t *testing.T) {
 }
 
 func TestExportOfAQueueThatIsNotThereKeepsTheOlderSnapshot(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	if r := s.runWith(t, "20 7\n", "barbershop", "import", "-"); r != (result{exitOK, "1 line imported\n", ""}) {
 		t.Fatalf("import: %+v", r)
@@ -88,6 +92,7 @@ func TestExportOfAQueueThatIsNotThereKeepsTheOlderSnapshot(t *testing.T) {
 }
 
 func TestExportHintsAtTheOperatorPort(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--barbershop", "127.0.0.1:0")
 	for _, protocol := range []string{"pinpriq", "barbershop"} {
 		oneErrorLine(t, s.run(t, "barbershop", "export", "-", "--admin", s.addrs[protocol]), exitFailed, "check that --admin "+s.addrs[protocol])

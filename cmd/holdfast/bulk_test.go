@@ -37,6 +37,7 @@ func typed(t *testing.T, line string) *os.File {
 }
 
 func TestWhatCannotBeUndoneIsAskedOnATerminal(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for name, c := range map[string]struct {
 		args          []string
@@ -88,6 +89,7 @@ func answered(t *testing.T, s *testServer, answer string, args ...string) result
 }
 
 func TestManyPacketsAreCountedThenChanged(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for i := range 3 {
 		s.must(t, "push", "q", fmt.Sprint(i), "--tag", fmt.Sprintf("n=%d", i))
@@ -117,6 +119,7 @@ func TestManyPacketsAreCountedThenChanged(t *testing.T) {
 }
 
 func TestDeadPacketsAreRedriven(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "set", "q", "dead-letter=graves")
 	for range 4 {

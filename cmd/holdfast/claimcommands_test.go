@@ -29,6 +29,7 @@ func claim(t *testing.T, s *testServer, args ...string) claimed {
 func (c *claimed) receipt() []string { return []string{c.Queue, c.ID, strconv.FormatInt(c.Token, 10)} }
 
 func TestAClaimIsAnswered(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	answer := func(command string, c claimed, more ...string) result {
 		t.Helper()
@@ -88,6 +89,7 @@ func shown(t *testing.T, s *testServer, id string) (c claimed) {
 }
 
 func TestClaimTakesTheOldestUnlessSaid(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for _, payload := range []string{"a", "b", "c"} {
 		s.must(t, "push", "q", payload, "--key", "k")

@@ -40,6 +40,7 @@ func fieldOf(t *testing.T, reply, name string) string {
 }
 
 func TestClaimsSurviveADumpAndALoad(t *testing.T) {
+	t.Parallel()
 	work := t.TempDir()
 	dir, file, copied := filepath.Join(work, "data"), filepath.Join(work, "dump"), filepath.Join(work, "copy")
 	s := serve(t, dir, "--redis", "127.0.0.1:0")

@@ -296,6 +296,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 }
 
 func TestAHashLetsItsPasswordIn(t *testing.T) {
+	t.Parallel()
 	hash := strings.TrimSpace(command{stdin: "secret\r\n"}.run(t.Context(), "hash").stdout)
 	file := configFileOf(t, "[users.a]\nhashes = ['"+hash+"']\ngrants = { q = ['push'] }")
 	s := serve(t, t.TempDir(), "--config", file)

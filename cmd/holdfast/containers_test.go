@@ -55,6 +55,7 @@ func servesLocally(t *testing.T, args []string) *testServer {
 }
 
 func TestComposeFilesFitTheImage(t *testing.T) {
+	t.Parallel()
 	check := regexp.MustCompile(`CMD (.*)$`).FindStringSubmatch(instructions(t, "HEALTHCHECK")[0])[1]
 	want, volume := append([]string{"CMD"}, unsplit(t, check)...), "data:"+instructions(t, "VOLUME")[0]
 	for _, name := range []string{"compose.yaml", "compose-tls.yaml"} {

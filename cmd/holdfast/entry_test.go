@@ -130,6 +130,7 @@ func TestAllClientsSpeakTLS(t *testing.T) {
 }
 
 func TestWhatKeepsAClientOutIsSaidInWords(t *testing.T) {
+	t.Parallel()
 	a, other := newCA(t), newCA(t)
 	hour := func(from int) certs.Span {
 		begin := time.Now().Add(time.Duration(from) * time.Hour)
@@ -188,6 +189,7 @@ func TestWhatKeepsAClientOutIsSaidInWords(t *testing.T) {
 }
 
 func TestAServerWithUsersTellsClientsHowToGetIn(t *testing.T) {
+	t.Parallel()
 	a := newCA(t)
 	a.server(t, "server", "127.0.0.1", now())
 	s := command{env: map[string]string{"HOLDFAST_REDIS_PASSWORD": "secret"}}.serve(t, t.TempDir(), "--admin", "127.0.0.1:0", "--barbershop", "127.0.0.1:0",
@@ -204,6 +206,7 @@ func TestAServerWithUsersTellsClientsHowToGetIn(t *testing.T) {
 }
 
 func TestAPlainPushToAServerThatSpeaksTLSIsNotSaidToBeUnderWay(t *testing.T) {
+	t.Parallel()
 	a := newCA(t)
 	a.server(t, "server", "127.0.0.1", now())
 	s := serve(t, t.TempDir(), "--tls-cert", a.file("server.pem"), "--tls-key", a.file("server.key"))

@@ -24,6 +24,7 @@ func oneErrorLine(t *testing.T, r result, code int, want string) {
 }
 
 func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
 	taken := serve(t, t.TempDir())
 	inUse := t.TempDir()
 	serve(t, inUse)

@@ -122,6 +122,7 @@ func TestNoNumberOfPacketsIsZero(t *testing.T) {
 }
 
 func TestVariablesDoNotConfirmOrChoosePackets(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "x")
 	s.must(t, "push", "q", "y")

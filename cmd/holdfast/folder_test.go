@@ -8,6 +8,7 @@ import (
 )
 
 func TestArgumentsThatAreNoFoldersAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, dump := filepath.Join(dir, "file"), filepath.Join(dir, "dump")
 	if err := os.WriteFile(file, []byte("a file"), 0o600); err != nil {

@@ -27,6 +27,7 @@ func TestHealthSaysWhetherTheServerIsReady(t *testing.T) {
 }
 
 func TestServeHasProfilesOnlyWithDebug(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		code int
@@ -43,6 +44,7 @@ func TestServeHasProfilesOnlyWithDebug(t *testing.T) {
 }
 
 func TestDoctorPrintsALineForEachFinding(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	serve(t, dir)
 	r := command{}.run(t.Context(), "doctor", dir, "--max-conns", "1")

@@ -170,6 +170,7 @@ func showsCert(t *testing.T, address, folder string) (serial string, err error) 
 }
 
 func TestNodesOfACellSpeakTLSAndTakeRenewedCertificatesWhileTheyRun(t *testing.T) {
+	t.Parallel()
 	dir := tlsFolder(t, "--nodes", "a=127.0.0.1,b=127.0.0.1,c=127.0.0.1")
 	other := tlsFolder(t, "--nodes", "c=127.0.0.1")
 	nodes := startCell(t, dir)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestEachLineIsAPacket(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	var many strings.Builder
 	for i := range 2500 {
@@ -45,6 +46,7 @@ func TestEachLineIsAPacket(t *testing.T) {
 }
 
 func TestLinesSayWhatIsOnDiskWhenTheyFail(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	long := strings.Repeat("x", 1<<20)
 	s.must(t, "set", "bound", "bound=5")
@@ -111,6 +113,7 @@ func greet(l net.Listener) {
 }
 
 func TestLinesArePushedAsTheyCome(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	read, write, err := os.Pipe()
 	if err != nil {

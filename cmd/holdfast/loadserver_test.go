@@ -115,6 +115,7 @@ func holdings(t *testing.T, s *testServer) (found []string) {
 }
 
 func TestADumpIsLoadedIntoAServerAsItIs(t *testing.T) {
+	t.Parallel()
 	from := filledServer(t)
 	want := holdings(t, from)
 	for _, format := range []string{"msgpack", "jsonl"} {
@@ -138,6 +139,7 @@ func TestADumpIsLoadedIntoAServerAsItIs(t *testing.T) {
 }
 
 func TestOneQueueMovesToAnother(t *testing.T) {
+	t.Parallel()
 	from := filledServer(t)
 	file := filepath.Join(t.TempDir(), "dump")
 	from.must(t, "backup", "--to", file)
@@ -161,6 +163,7 @@ func TestOneQueueMovesToAnother(t *testing.T) {
 }
 
 func TestWhatTheServerHasKeepsItsSettingsAndValues(t *testing.T) {
+	t.Parallel()
 	from := filledServer(t)
 	file := filepath.Join(t.TempDir(), "dump")
 	from.must(t, "backup", "--to", file)
@@ -185,6 +188,7 @@ func TestWhatTheServerHasKeepsItsSettingsAndValues(t *testing.T) {
 }
 
 func TestADumpThatIsNotWholeChangesNoServer(t *testing.T) {
+	t.Parallel()
 	from := filledServer(t)
 	whole := []byte(from.must(t, "backup", "--to", "-"))
 	changed := bytes.Replace(whole, []byte("three"), []byte("THREE"), 1)
@@ -233,6 +237,7 @@ func manyOf(t *testing.T, n int) (file string) {
 }
 
 func TestPacketsWithManyTagsAreLoadedIntoAServer(t *testing.T) {
+	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
 	args := []any{"QMPUSH", "jobs", 1000}
 	for i := range 1000 {
@@ -290,6 +295,7 @@ func hangsUp(t *testing.T, address string, requests, replies int64) string {
 }
 
 func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
+	t.Parallel()
 	const n = 2000
 	file := manyOf(t, n)
 	s := serve(t, filepath.Join(t.TempDir(), "data"))
@@ -333,6 +339,7 @@ func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 
 // What the server has is its own, unless --from says that the load has begun it.
 func TestALoadThatGoesOnKeepsWhatOthersHad(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("thousands of packets are loaded over one connection")
 	}
@@ -367,6 +374,7 @@ func TestALoadThatGoesOnKeepsWhatOthersHad(t *testing.T) {
 }
 
 func TestALoadIsRefusedInWords(t *testing.T) {
+	t.Parallel()
 	file := manyOf(t, 3)
 	secrets := t.TempDir()
 	puts(t, secrets, "loader", "pusher")

@@ -20,6 +20,7 @@ func columns(table string, wanted ...int) (rows []string) {
 }
 
 func TestPacketsAreListed(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for _, args := range [][]string{{"a", "--tag", "class=low"}, {"b", "--key", "k", "--priority", "1"}, {"c", "--delay", "1h"}} {
 		s.must(t, append([]string{"push", "q"}, args...)...)
@@ -46,6 +47,7 @@ func TestPacketsAreListed(t *testing.T) {
 }
 
 func TestAPacketIsShown(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	id := strings.TrimSpace(s.must(t, "push", "q", "a\x00\xff", "--id", "--delay", "1h", "--producer", "shop"))
 	for _, want := range []string{"id          " + id + "\n", "why         delayed until 2", "producer    shop\n", " (in 59m", `payload     "a\x00\xff" (3 B)` + "\n"} {
@@ -62,6 +64,7 @@ func TestAPacketIsShown(t *testing.T) {
 }
 
 func TestQueuesAreListedWithTheirFigures(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "publish", "jobs.b", "x")
 	s.must(t, "push", "jobs.a", "x", "--delay", "1h")
@@ -90,6 +93,7 @@ func TestQueuesAreListedWithTheirFigures(t *testing.T) {
 }
 
 func TestConnectionsAreListed(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	header, row, _ := strings.Cut(s.must(t, "connections"), "\n")
 	if got := strings.Join(strings.Fields(header), " "); got != "ID ADDRESS NAME USER AGE IDLE DB LAST LIBRARY" {
@@ -102,6 +106,7 @@ func TestConnectionsAreListed(t *testing.T) {
 }
 
 func TestAServerWithoutUsersIsOpen(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	field(t, s.must(t, "users"), "default  open   *: push+take+look+manage, operate")
 	field(t, s.must(t, "users", "--json"), `{"user":"default","off":false,"open":true,"operate":true,"grants":[{"pattern":"*","rights":["push","take","look","manage"]}]}`)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestSetAndUnsetPrintWhatIsSetThen(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for _, step := range []struct{ command, want string }{
 		{"set q lease=2d bound-bytes=64MiB full=drop", "bound-bytes  64MiB\nfull         drop\nlease        2d\n"},
@@ -36,6 +37,7 @@ func TestSetAndUnsetPrintWhatIsSetThen(t *testing.T) {
 }
 
 func TestEverySettingHasTheDefaultOfTheServer(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "set", "fresh", "max-attempts=5")
 	s.must(t, append([]string{"set", "q"}, "max-attempts=1", "lease=1s", "backoff-min=2s", "backoff-max=3s", "dead-letter=d", "retain=4s",
@@ -51,6 +53,7 @@ func TestEverySettingHasTheDefaultOfTheServer(t *testing.T) {
 }
 
 func TestAPausedQueueTakesAndGivesNothingUntilItIsResumed(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "x")
 	for _, step := range []struct {
@@ -82,6 +85,7 @@ func TestAPausedQueueTakesAndGivesNothingUntilItIsResumed(t *testing.T) {
 }
 
 func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	var ids []string
 	for range 3 {
@@ -104,6 +108,7 @@ func TestPacketsAreDeletedByTheirIDs(t *testing.T) {
 }
 
 func TestPacketsAreCancelledByTheirIDs(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	ids := strings.Fields(s.must(t, "push", "q", "a", "--id") + s.must(t, "push", "q", "b", "--id"))
 	c := claim(t, s, "q", "--lease", "1h")
@@ -128,6 +133,7 @@ func TestPacketsAreCancelledByTheirIDs(t *testing.T) {
 }
 
 func TestACancelledClaimGoesThroughADump(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	s := serve(t, data)
 	for range 2 {
@@ -169,6 +175,7 @@ func TestADelayedPacketIsRunNowOrLater(t *testing.T) {
 }
 
 func TestWhatRunHasChangedGoesThroughADump(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	s := serve(t, data)
 	ids := make(map[string]string)
@@ -209,6 +216,7 @@ func TestWhatRunHasChangedGoesThroughADump(t *testing.T) {
 }
 
 func TestAPauseWithAnEndGoesThroughADump(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	s := serve(t, data)
 	const until = `{"pause_out":true,"pause_out_until":4102444800000}` + "\n"
@@ -242,6 +250,7 @@ func TestAPauseWithAnEndGoesThroughADump(t *testing.T) {
 }
 
 func TestThePriorityOfAPacketIsChanged(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "x")
 	second := strings.TrimSpace(s.must(t, "push", "q", "y", "--id"))
@@ -260,6 +269,7 @@ func TestThePriorityOfAPacketIsChanged(t *testing.T) {
 }
 
 func TestConsumersAreListedWithWhatTheyHold(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for _, queue := range []string{"a", "b", "b", "b"} {
 		s.must(t, "push", queue, "x")
@@ -288,6 +298,7 @@ func TestConsumersAreListedWithWhatTheyHold(t *testing.T) {
 }
 
 func TestStatusTellsHowTheServerIs(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	before, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -323,6 +334,7 @@ func TestStatusTellsHowTheServerIs(t *testing.T) {
 }
 
 func TestStatusSaysWhatNeedsSomebody(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "set", "orders", "max-attempts=1", "dead-letter=graves")
 	s.must(t, "push", "orders", "x")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestRulesForAlertsNameWhatAServerShows(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--admin", "127.0.0.1:0", "--metrics-queues", "mail-*,other")
 	s.must(t, "push", "mail-1", "never shown")
 	s.must(t, "backup", "--to", filepath.Join(t.TempDir(), "backup"))

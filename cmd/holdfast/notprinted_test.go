@@ -7,6 +7,7 @@ import (
 )
 
 func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
+	t.Parallel()
 	sound, damaged := filled(t), filled(t)
 	damage(t, damaged, 1)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -40,6 +41,7 @@ func TestExitCodeOfVerifyTellsWhatWasNotRead(t *testing.T) {
 }
 
 func TestCommandsSayWhatTheyCouldNotPrint(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "x")
 	read, gone, err := os.Pipe()

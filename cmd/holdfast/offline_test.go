@@ -69,6 +69,7 @@ func readFile(t *testing.T, name string) []byte {
 }
 
 func TestDumpOfALoadedDumpIsTheSame(t *testing.T) {
+	t.Parallel()
 	dir, work := filled(t), t.TempDir()
 	for _, format := range []string{"jsonl", "msgpack"} {
 		first, second, copied := filepath.Join(work, format+"1"), filepath.Join(work, format+"2"), filepath.Join(work, format)
@@ -104,6 +105,7 @@ func TestDumpOfALoadedDumpIsTheSame(t *testing.T) {
 }
 
 func TestDumpHasTheFormThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	dir := filled(t)
 	for name, c := range map[string]struct {
 		args []string
@@ -130,6 +132,7 @@ func TestDumpHasTheFormThatIsAskedFor(t *testing.T) {
 }
 
 func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
+	t.Parallel()
 	dump := filepath.Join(t.TempDir(), "dump")
 	done(t, "dump", filled(t), "-o", dump)
 	inUse := filepath.Join(t.TempDir(), "data")
@@ -219,6 +222,7 @@ func TestLoadThatWasCutShortBeginsAgain(t *testing.T) {
 }
 
 func TestADumpIsLoadedIntoANewFolderOnly(t *testing.T) {
+	t.Parallel()
 	file, fresh := filepath.Join(t.TempDir(), "dump"), filepath.Join(t.TempDir(), "new")
 	done(t, "dump", filled(t), "--queue", "jobs", "-o", file)
 	done(t, "load", file, fresh)
@@ -235,6 +239,7 @@ func TestADumpIsLoadedIntoANewFolderOnly(t *testing.T) {
 }
 
 func TestCompactPrintsSizesAndKeepsEverything(t *testing.T) {
+	t.Parallel()
 	dir := filled(t)
 	before := done(t, "dump", dir)
 	var report compactJSON
@@ -319,6 +324,7 @@ type verifyJSON struct {
 }
 
 func TestVerifyNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	dir := filled(t)
 	if out := done(t, "verify", dir); !strings.Contains(out, "\njobs ") || !strings.Contains(out, `"\xffqueue, of \"bytes\""`) {
 		t.Errorf("printed\n%s\nwant the queues", out)
@@ -340,6 +346,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 }
 
 func TestSalvageWritesWhatCanBeRead(t *testing.T) {
+	t.Parallel()
 	dir := filled(t)
 	damage(t, dir, 3)
 	file := filepath.Join(t.TempDir(), "dump")
@@ -359,6 +366,7 @@ func TestSalvageWritesWhatCanBeRead(t *testing.T) {
 }
 
 func TestInterruptedCommandsSayWhatStateThingsAreIn(t *testing.T) {
+	t.Parallel()
 	dir := filled(t)
 	file := filepath.Join(t.TempDir(), "dump")
 	done(t, "dump", dir, "-o", file)

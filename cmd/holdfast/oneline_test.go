@@ -7,6 +7,7 @@ import (
 )
 
 func TestFolderThatLacksTablesIsReportedOnOneLine(t *testing.T) {
+	t.Parallel()
 	dir := filled(t)
 	done(t, "compact", dir)
 	for range 2 { // more tables than one

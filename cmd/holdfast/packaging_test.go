@@ -161,6 +161,7 @@ func TestThePackageIsNotInstalledOverAnotherFormat(t *testing.T) {
 }
 
 func TestTheUnitOfTheTimerMakesBackups(t *testing.T) {
+	t.Parallel()
 	unit := string(readFile(t, "packaging/holdfast-backup.service"))
 	_, line, found := strings.Cut(unit, "\nExecStart=/usr/bin/holdfast ")
 	line, _, _ = strings.Cut(line, "\n")

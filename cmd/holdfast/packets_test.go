@@ -10,6 +10,7 @@ import (
 )
 
 func TestPopPrintsWhatWasPushed(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for name, c := range map[string]struct {
 		stdin string
@@ -48,6 +49,7 @@ func TestPopPrintsWhatWasPushed(t *testing.T) {
 }
 
 func TestAPushSaysThatItReadsATerminalAndRefusesNothing(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	if got, want := answered(t, s, "hello\n\x04", "push", "q"), (result{exitOK, "", "holdfast: reading the payload from the terminal until Ctrl-D\n"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -64,6 +66,7 @@ func TestAPushSaysThatItReadsATerminalAndRefusesNothing(t *testing.T) {
 }
 
 func TestPriorityIs128UnlessSaid(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "low", "--priority", "129")
 	s.must(t, "push", "q", "high", "--priority", "127")
@@ -76,6 +79,7 @@ func TestPriorityIs128UnlessSaid(t *testing.T) {
 }
 
 func TestPriority0IsNotSelected(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "hidden", "--priority", "0", "--key", "k")
 	if r := s.run(t, "pop", "q"); r.code != exitNothing {
@@ -84,6 +88,7 @@ func TestPriority0IsNotSelected(t *testing.T) {
 }
 
 func TestKeysMakeGroups(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for name, c := range map[string]struct {
 		keys []string // of three packets, as flags
@@ -110,6 +115,7 @@ func TestKeysMakeGroups(t *testing.T) {
 }
 
 func TestJSONTellsWhichPacketWasSelected(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "along", "--key", "k", "--priority", "0")
 	s.must(t, "push", "q", "chosen", "--key", "k")
@@ -142,6 +148,7 @@ func TestTTLEndsAPacket(t *testing.T) {
 }
 
 func TestPushedPacketIsThereAfterARestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, dir)
 	s.must(t, "push", "q", "hello")
@@ -158,6 +165,7 @@ func TestPushedPacketIsThereAfterARestart(t *testing.T) {
 }
 
 func TestSubscribeTakesWhatItIsToldTo(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	fill := func() {
 		s.run(t, "pop", "a", "--count", "1000")
@@ -184,6 +192,7 @@ func TestSubscribeTakesWhatItIsToldTo(t *testing.T) {
 }
 
 func TestSubscribeShowsLongPackets(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	long := strings.Repeat("x", 900_000)
 	if r := s.runWith(t, long, "push", "q", "--key", strings.Repeat("k", 66_000)); r != (result{}) {
@@ -195,6 +204,7 @@ func TestSubscribeShowsLongPackets(t *testing.T) {
 }
 
 func TestSubscribeEndsWellOnceItsQueuesAreDrained(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for _, q := range []string{"a", "b"} {
 		s.must(t, "push", q, q)
@@ -224,6 +234,7 @@ func (tail *tailing) next(t *testing.T) string {
 }
 
 func TestInterruptedSubscribeLosesNothing(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	sub := s.command().begin(t, "subscribe", "q", "--json")
 	s.must(t, "push", "q", "1")
@@ -243,6 +254,7 @@ func TestInterruptedSubscribeLosesNothing(t *testing.T) {
 }
 
 func TestSubscribeFailsWhenTheServerEnds(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	sub := s.command().begin(t, "subscribe", "q", "--json")
 	s.must(t, "push", "q", "1")

@@ -13,6 +13,7 @@ import (
 
 // Each command that takes the name of a queue is asked with an empty one.
 func TestAnEmptyNameOfAQueueIsRefused(t *testing.T) {
+	t.Parallel()
 	parser, err := (&program{Process: terminal.Process{Env: func(string) (string, bool) { return "", false }}}).parser(t.Context(), nil, nil, new(bool))
 	if err != nil {
 		t.Fatal(err)

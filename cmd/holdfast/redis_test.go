@@ -69,6 +69,7 @@ func TestRedisClientsMustGiveThePassword(t *testing.T) {
 }
 
 func TestRedisCommandsCanBeSwitchedOff(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir(), "--redis", "127.0.0.1:0", "--redis-disable", "ECHO,Time")
 	askRedis(t, s, "ECHO x\r\nTIME\r\nPING\r\n",
 		"-ERR command 'ECHO' is switched off on this server\r\n-ERR command 'TIME' is switched off on this server\r\n+PONG\r\n")

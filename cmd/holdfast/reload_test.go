@@ -86,6 +86,7 @@ func (r *reloadable) login(password, reply string) {
 }
 
 func TestAReloadBringsUsersTheLogLevelAndDefaultsOfQueues(t *testing.T) {
+	t.Parallel()
 	password := configFileOf(t, "first")
 	alice := fmt.Sprintf(withAlice, password)
 	r := reloadableServer(t, alice)
@@ -107,6 +108,7 @@ func TestAReloadBringsUsersTheLogLevelAndDefaultsOfQueues(t *testing.T) {
 }
 
 func TestAnOperatorHasAServerReload(t *testing.T) {
+	t.Parallel()
 	password := configFileOf(t, "first")
 	alice := fmt.Sprintf(withAlice, password) + "operate = true\n"
 	bob := "[users.bob]\npassword-file = '" + password + "'\ngrants = { '*' = ['manage'] }\n"
@@ -146,6 +148,7 @@ func TestAnOperatorHasAServerReload(t *testing.T) {
 }
 
 func TestAReloadThatFailsChangesNothing(t *testing.T) {
+	t.Parallel()
 	password := configFileOf(t, "first")
 	alice := fmt.Sprintf(withAlice, password) + "[queues.'jobs.*']\nlease = '7s'\n"
 	r := reloadableServer(t, alice)
@@ -172,6 +175,7 @@ func TestAReloadThatFailsChangesNothing(t *testing.T) {
 }
 
 func TestAReloadReadsNoFileThatMayKeepItWaiting(t *testing.T) {
+	t.Parallel()
 	password := configFileOf(t, "first")
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -193,6 +197,7 @@ func TestAReloadReadsNoFileThatMayKeepItWaiting(t *testing.T) {
 }
 
 func TestAReloadSwitchesTheUserOfPlainConnectionsOff(t *testing.T) {
+	t.Parallel()
 	const config = "plain-user = 'shop'\n[users.shop]\ngrants = { '*' = ['push'] }\n"
 	r := reloadableServer(t, config)
 	r.write(r.file, config+"off = true\n")
@@ -202,6 +207,7 @@ func TestAReloadSwitchesTheUserOfPlainConnectionsOff(t *testing.T) {
 }
 
 func TestAReloadNamesWhatNeedsARestart(t *testing.T) {
+	t.Parallel()
 	r := reloadableServer(t, "max-conns = 100\ncache = '1MiB'\n")
 	r.write(r.file, "max-conns = 200\nadmin = '127.0.0.1:1'\n") // the flag --admin wins
 	for range 2 {

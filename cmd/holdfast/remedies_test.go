@@ -46,6 +46,7 @@ func TestErrorsOfTemporaryFilesNameWhereTheyGo(t *testing.T) {
 }
 
 func TestWithoutAListOfTablesTheAdviceIsTheBackup(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(list string) error{
 		"missing": os.Remove,
 		"changed": func(list string) error { return os.WriteFile(list, []byte("x"), 0o600) },

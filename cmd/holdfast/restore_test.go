@@ -70,6 +70,7 @@ func (m *mover) run(t *testing.T, address string, stop <-chan struct{}) {
 }
 
 func TestARestoredFolderHoldsWhatWasAcknowledgedBeforeItsBackup(t *testing.T) {
+	t.Parallel()
 	work := t.TempDir()
 	s := serve(t, filepath.Join(work, "data"), "--admin", "127.0.0.1:0")
 	stop := make(chan struct{})
@@ -132,6 +133,7 @@ func TestARestoredFolderHoldsWhatWasAcknowledgedBeforeItsBackup(t *testing.T) {
 }
 
 func TestBackupOfFilesIsRestored(t *testing.T) {
+	t.Parallel()
 	work := t.TempDir()
 	s := serve(t, filepath.Join(work, "data"), "--admin", "127.0.0.1:0")
 	s.must(t, "push", "jobs", "one", "--key", "k")
@@ -192,6 +194,7 @@ func TestBackupOfFilesIsRestored(t *testing.T) {
 }
 
 func TestABackupOfFilesIsVerifiedWithoutAServer(t *testing.T) {
+	t.Parallel()
 	work := t.TempDir()
 	s := serve(t, filepath.Join(work, "data"), "--admin", "127.0.0.1:0")
 	s.must(t, "push", "jobs", "one")
@@ -220,6 +223,7 @@ func TestABackupOfFilesIsVerifiedWithoutAServer(t *testing.T) {
 }
 
 func TestBackupOfFilesThatIsCutLeavesNothing(t *testing.T) {
+	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
 	s.must(t, "push", "jobs", "one")
 	whole := s.must(t, "backup", "--files", "--to", "-")

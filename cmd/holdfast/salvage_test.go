@@ -79,6 +79,7 @@ func killedAfterPops(t *testing.T) (dir string) {
 const popped = "popped packets may be among those that were written"
 
 func TestSalvageOfAFolderWithoutItsLastBatchesSaysThatPoppedPacketsMayBeBack(t *testing.T) {
+	t.Parallel()
 	for name, harm := range map[string]func(file string) error{
 		"removed": func(file string) error { return os.Remove(file) },
 		"cut":     func(file string) error { return os.Truncate(file, 100) },
@@ -104,6 +105,7 @@ func TestSalvageOfAFolderWithoutItsLastBatchesSaysThatPoppedPacketsMayBeBack(t *
 }
 
 func TestSalvageCountsWhatIsLostOrCameBack(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		harm   func(b *content.Batch)
 		want   string

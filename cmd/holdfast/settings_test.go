@@ -38,6 +38,7 @@ func TestSettingsAreSetAndPrinted(t *testing.T) {
 }
 
 func TestASwitchIsSetInAnyWord(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for word, want := range map[string]string{"yes": "yes", "on": "yes", "true": "yes", "1": "yes", "ON": "yes", "no": "no", "off": "no", "false": "no", "0": "no"} {
 		if got := s.must(t, "set", "q", "pause-in="+word); got != "pause-in  "+want+"\n" {

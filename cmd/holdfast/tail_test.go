@@ -83,6 +83,7 @@ func everyByte() string {
 }
 
 func TestTailTellsWhatHappensAsItHappens(t *testing.T) {
+	t.Parallel()
 	s, name := serve(t, t.TempDir()), everyByte()
 	s.must(t, "set", name, "max-attempts=1")
 	text, asJSON := s.tail(t, "holdfast:tail:"+name, name), s.tail(t, "holdfast:tail:"+name, name, "--json")
@@ -123,6 +124,7 @@ func TestTailTellsWhatHappensAsItHappens(t *testing.T) {
 }
 
 func TestTheEndOfTheServerIsAnErrorOfTail(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	tail := s.tail(t, "holdfast:tail:q", "q")
 	s.stop()
@@ -131,6 +133,7 @@ func TestTheEndOfTheServerIsAnErrorOfTail(t *testing.T) {
 }
 
 func TestTailNeedsTheRightToLook(t *testing.T) {
+	t.Parallel()
 	file := configFileOf(t, "[users.default]\npassword-file = '"+configFileOf(t, "secret")+"'\ngrants = { seen = ['look'], other = ['push'] }")
 	s := serve(t, t.TempDir(), "--config", file)
 	env := map[string]string{"HOLDFAST_REDIS": s.addrs["redis"], "HOLDFAST_PASSWORD": "secret"}

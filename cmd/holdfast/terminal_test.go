@@ -46,6 +46,7 @@ func (c command) onTerminal(t *testing.T, width, height uint16, args ...string) 
 }
 
 func TestNoTerminalGetsBytesThatItObeys(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for _, evil := range []string{"\x1b]0;evil\x07\u009b31m\x7f\xff", "\u009b31m\x7f"} {
 		shownLegibly(t, s, evil)
@@ -119,6 +120,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 }
 
 func TestAPageNeverScrolls(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	for i := range 30 {
 		s.must(t, "push", "queue"+strconv.Itoa(i), "x")

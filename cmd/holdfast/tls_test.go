@@ -44,6 +44,7 @@ func serveTLS(t *testing.T, dir string, args ...string) *testServer {
 }
 
 func TestWhatTLSInitMakesIsEnoughForServerAndClient(t *testing.T) {
+	t.Parallel()
 	dir := tlsFolder(t)
 	s := serveTLS(t, dir)
 	shown, err := tls.LoadX509KeyPair(filepath.Join(dir, "operator.pem"), filepath.Join(dir, "operator-key.pem"))
@@ -95,6 +96,7 @@ func TestRedisCliSpeaksTLSAsTLSInitShows(t *testing.T) {
 }
 
 func TestWhatTLSInitShowsOfUsersIsAConfigThatKnowsTheClient(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "certs")
 	shows := cli(t, "tls", "init", dir, "--client", "anna.b").stdout
 	_, users, _ := strings.Cut(shows, "its config file says who that is:\n\n")

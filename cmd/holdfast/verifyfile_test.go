@@ -10,6 +10,7 @@ import (
 )
 
 func TestABackupIsVerifiedWithoutAServer(t *testing.T) {
+	t.Parallel()
 	s := filledServer(t)
 	dir := t.TempDir()
 	for kind, c := range map[string]struct {
@@ -49,6 +50,7 @@ func TestABackupIsVerifiedWithoutAServer(t *testing.T) {
 }
 
 func TestABackupOfFilesOfAnotherFormatIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "holdfast.tar")
 	serve(t, filepath.Join(dir, "data"), "--admin", "127.0.0.1:0").must(t, "backup", "--to", file, "--files")
@@ -60,6 +62,7 @@ func TestABackupOfFilesOfAnotherFormatIsRefused(t *testing.T) {
 }
 
 func TestTheNewestOfAFolderOfBackupsIsVerified(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")
 	puts(t, dir, "holdfast-20200101T000000.000Z.msgpack", "other")

@@ -60,6 +60,7 @@ func TestStatsAreWatchedAlsoWhenTheServerComesBack(t *testing.T) {
 }
 
 func TestAQueueThatIsWatchedMayBeEmpty(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	r := s.command().begin(t, "stats", "none", "--watch").end("2")
 	if rows := columns(r.stdout, 0, 1); r.code != exitOK || !slices.Equal(rows, []string{"ready 0"}) {

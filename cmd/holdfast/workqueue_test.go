@@ -15,6 +15,7 @@ func field(t *testing.T, line, want string) {
 }
 
 func TestPushSaysWhatThePacketIs(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	id := s.must(t, "push", "q", "x", "--id", "--priority", "4294967295", "--ttl", "24h", "--tag", "class=low=1", "--tag", "b=\xff", "--producer", "shop")
 	got := s.must(t, "pop", "q", "--json")
@@ -37,6 +38,7 @@ func TestADelayedPacketIsNotPoppedYet(t *testing.T) {
 }
 
 func TestPopSelects(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	fill := func() {
 		s.run(t, "pop", "q", "--count", "1000")
@@ -65,6 +67,7 @@ func TestPopSelects(t *testing.T) {
 }
 
 func TestAClaimOfOneShareGetsNoOther(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "set", "q", "share-by=key")
 	for _, key := range []string{"a", "b", "b"} {
@@ -79,6 +82,7 @@ func TestAClaimOfOneShareGetsNoOther(t *testing.T) {
 }
 
 func TestAUniquePushPrintsTheFirstId(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	first := s.must(t, "push", "q", "a", "--unique", "u", "--id")
 	if again := s.must(t, "push", "q", "b", "--unique", "u", "--id"); again != first {
@@ -162,6 +166,7 @@ func TestAWaitEndsWithAPacketThatItSelects(t *testing.T) {
 }
 
 func TestALaterPushReplacesAPacketThatWaits(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	s.must(t, "push", "q", "a", "--unique", "u", "--delay", "1h")
 	if got := s.must(t, "push", "q", "b", "--unique", "u", "--replace", "--at", "2020-01-01T00:00Z", "--tell", "--id"); got != "1 replaced\n" {
@@ -173,6 +178,7 @@ func TestALaterPushReplacesAPacketThatWaits(t *testing.T) {
 }
 
 func TestAnEmptyUniqueIDIsRefused(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	oneErrorLine(t, s.run(t, "push", "q", "x", "--unique", ""), exitFailed, "UNIQUE")
 	oneErrorLine(t, s.run(t, "pop", "q"), exitNothing, "nothing to pop")
