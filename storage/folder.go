@@ -1,12 +1,14 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,7 +72,7 @@ func openFolder(path string) (_ *folder, err error) {
 		return nil, err
 	}
 	if err = f.readFormat(content.FormatVersion); errors.Is(err, fs.ErrNotExist) {
-		f.fresh, err = true, f.writeFormat()
+		f.fresh, err = true, cmp.Or(syncNames(path, made), f.writeFormat())
 	}
 	if err != nil {
 		return nil, err
@@ -84,7 +86,7 @@ func openFolder(path string) (_ *folder, err error) {
 	return f, nil
 }
 
-// makeFolder makes a folder that is not there, with those above it, and makes their names durable.
+// makeFolder makes a folder that is not there, with those above it.
 func makeFolder(path string) (made []string, err error) {
 	for at := path; ; at = filepath.Dir(at) {
 		if _, err := disk.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
@@ -92,13 +94,18 @@ func makeFolder(path string) (made []string, err error) {
 		}
 		made = append(made, at)
 	}
-	err = disk.MkdirAll(path, 0o700)
-	for _, at := range made {
-		if err == nil {
-			err = syncNameOf(at)
+	return made, disk.MkdirAll(path, 0o700)
+}
+
+// syncNames makes the names of a folder and of those above it durable. All of them: one that was
+// killed before may have made some. What it did not make need not let itself be synced.
+func syncNames(path string, made []string) error {
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if err := syncNameOf(at); err != nil && (at == path || slices.Contains(made, at)) {
+			return fmt.Errorf("cannot make the data folder: %w", err)
 		}
 	}
-	return made, err
+	return nil
 }
 
 // unmake removes what was made in a folder that held nothing before, and the folder if it was not

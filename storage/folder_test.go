@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -302,4 +303,37 @@ func TestALockThatNobodyCanLookAtIsNotRemoved(t *testing.T) {
 	s.look()
 	d.Hook = nil
 	applied(t, s, one(2, content.Packet{Identity: 2}))
+}
+
+func TestAFolderWhoseMakerWasKilledHasADurableName(t *testing.T) {
+	root := t.TempDir()
+	d, err := simulated.Mount(root, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Unmount()
+	d.Hook = func(_ int64, c *disk.Call) error {
+		if c.Op == disk.OpSync {
+			d.Freeze()
+		}
+		return nil
+	}
+	dir := filepath.Join(root, "above", "data")
+	if _, err := Open(dir, Options{Stepped: func() {}}); !errors.Is(err, simulated.ErrFrozen) {
+		t.Fatalf("a killed process says %v", err)
+	}
+	d.Hook = nil
+	if err := d.Thaw(false); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir, Options{Stepped: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	left := filepath.Join(t.TempDir(), "left")
+	err = errors.Join(s.Apply(one(1, content.Packet{})), d.Leave(left, simulated.Nothing, rand.New(rand.NewPCG(1, 1))))
+	if _, gone := os.Stat(filepath.Join(left, "above", "data", formatName)); gone != nil || err != nil {
+		t.Errorf("behind a power cut the folder is gone: %v %v", gone, err)
+	}
 }
