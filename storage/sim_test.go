@@ -33,6 +33,7 @@ type sim struct {
 	acked   uint64            // the last batch that was answered
 	durable uint64            // the last one that a power cut may not take
 	least   uint64            // the earliest that the next start may show
+	ordered bool              // each batch was on the device before the next began, until the last end
 	begun   bool              // a start has got through
 	epochs  uint64            // the highest
 	issued  uint64            // numbers that the model gave
@@ -229,7 +230,7 @@ func (c *sim) restart() {
 	}
 	c.fate = fate{hurt: c.small, breaks: c.small}
 	c.acked = c.least
-	if c.log == nil && c.r.IntN(6) == 0 {
+	if c.ordered = c.o.Sync == SyncAlways(); c.log == nil && c.r.IntN(6) == 0 {
 		c.o.Sync = c.drawSync()
 	}
 	c.open()
