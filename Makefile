@@ -36,7 +36,7 @@ build: ## build bin/holdfast, one static binary
 PACKAGES := -vet=off -ldflags=-w -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
 
 # These take longest. They begin first, so that none runs alone in the end.
-SLOWEST := ./fuzz/crash ./storage ./cmd/holdfast ./netproto/resp
+SLOWEST := ./fuzz/crash ./fuzz/planted ./storage ./cmd/holdfast ./netproto/resp
 
 # A quarter of the tests, by how their names end, and any quarter in each run. PART=. is all.
 PART = $(shell shuf -n 1 -e '[sg]$$' '[er]$$' '[dyk]$$' '[^sgerdyk]$$')
@@ -63,13 +63,13 @@ staticcheck: ## run staticcheck
 # What begins no goroutine, or only other programs, is left to "make test", and so are tests that kill
 # processes of their own. -short leaves out those in which one goroutine works through many bytes or
 # inputs. PART=. has all others, and takes some minutes more than a gate has.
-UNRACED := ^[^/]*/[^/]*/[^/]*$$|/(broker|broker/cache|index|index/keyspace|words|glob|resp/wire|content|inject|jsonbytes|connection|doctor|folder|browser)$$|/fuzz/(cluster|crash|doors|planted|redissuite)
+UNRACED := ^[^/]*/[^/]*/[^/]*$$|/(broker|broker/cache|index|index/keyspace|words|glob|resp/wire|content|inject|jsonbytes|connection|doctor|folder|browser)$$|/fuzz/(cluster|crash|doors|model|planted|redissuite|sim)
 RACE    := go test $(PACKAGES) -count=1 -race -shuffle=on -short
 # Other tests start this program, too, and each process would stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
 race: export CGO_ENABLED = 1
 race: ## run the tests with the race detector, in random order
-	$(RACE) -run '$(PART)' -skip '^Test(DamageOfAnyFile|KilledLoad|PowerCut)' ./storage $$(go list ./... | grep -vE '$(UNRACED)')
+	$(RACE) -run '$(PART)' -skip '^Test(DamageOfAnyFile|KilledLoad|PowerCut|Simulation)' ./storage $$(go list ./... | grep -vE '$(UNRACED)')
 	HOLDFAST_GOROUTINES=1 $(RACE) -run '$(PART)' ./netproto & HOLDFAST_ENCRYPTED=1 $(RACE) -run '$(PART)' ./netproto; other=$$?; wait $$! && exit $$other
 
 # Coverage leads to new inputs. For it all that is imported is compiled anew, which takes minutes:
