@@ -91,7 +91,7 @@ func (tx *Tx) CanStore() error {
 	return tx.canTake()
 }
 
-// FreeBytes returns how much memory packets have left that are gone, for those that come.
+// FreeBytes returns how much memory packets and queues that are gone have left to those that come.
 func (tx *Tx) FreeBytes() int64 { return tx.m.ix.FreeBytes() }
 
 // Space returns the state of the disk, and of the memory.

@@ -94,7 +94,7 @@ func (w *watermark) get() (m storage.Memory) {
 // room is how many bytes may be held more, as netproto.Buffers.Within wants it.
 func (w *watermark) room() int {
 	if w.limit == 0 {
-		return math.MaxInt32
+		return math.MaxInt / 2 // they add to it
 	}
 	return int(w.limit/100*connsPart - w.get().Used)
 }
