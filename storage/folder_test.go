@@ -292,7 +292,7 @@ func TestALockThatNobodyCanLookAtIsNotRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Unmount()
-	s := openTest(t, dir, Options{})
+	s := openTest(t, dir, Options{Stepped: func() {}}) // no goroutine sees the hook change
 	applied(t, s, one(1, content.Packet{Identity: 1}))
 	d.Hook = func(_ int64, c *disk.Call) error {
 		if c.Op == disk.OpStat && c.File != nil {
