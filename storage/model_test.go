@@ -416,23 +416,33 @@ func (c *machine) snapshot(t *rapid.T) {
 	}
 }
 
+// raw is every key that a snapshot shows but the control record.
+func (n *Snapshot) raw(t rapid.TB) map[string]rawEntry {
+	t.Helper()
+	all := map[string]rawEntry{}
+	it := n.view.Iterator(nil)
+	defer it.Close()
+	for it.Seek(nil); it.Valid(); it.Next() {
+		if e := it.Entry(); string(e.Key) != content.ControlKey {
+			all[string(e.Key)] = rawEntry{string(e.Value), e.Expires}
+		}
+	}
+	if err := it.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // check holds what a snapshot shows against what it must show: each key of it once, and as typed
 // records those that its control record counts.
 func (k *keptSnapshot) check(t rapid.TB) {
 	t.Helper()
-	got := map[string]rawEntry{}
-	it := k.view.Iterator(nil)
-	defer it.Close()
-	for it.Seek(nil); it.Valid(); it.Next() {
-		if e := it.Entry(); string(e.Key) != content.ControlKey {
-			got[string(e.Key)] = rawEntry{string(e.Value), e.Expires}
-		}
-	}
+	got := k.raw(t)
 	for _, all := range []map[string]rawEntry{got, k.want} {
 		maps.DeleteFunc(all, func(_ string, e rawEntry) bool { return e.expires > 0 && e.expires <= k.gone })
 	}
-	if err := it.Err(); err != nil || !maps.Equal(got, k.want) {
-		t.Fatalf("a snapshot gives %v: %s", err, differing(got, k.want))
+	if !maps.Equal(got, k.want) {
+		t.Fatalf("a snapshot gives %s", differing(got, k.want))
 	}
 	err := errors.Join(
 		k.Packets(func(content.PacketID, *content.Meta) error { return nil }),

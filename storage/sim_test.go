@@ -39,6 +39,7 @@ type sim struct {
 	issued  uint64            // numbers that the model gave
 	gone    uint64            // what has expired by this second may be gone
 	seen    map[string]bool   // every key that ever was
+	touched map[string]uint64 // by key: the last batch since the start that has an entry of it
 	small   bool              // the disk has an end
 	skew    int64             // of the clock
 	clocked int64             // what it said last
@@ -249,6 +250,9 @@ func (c *sim) open() {
 	if c.begun && c.r.IntN(4) == 0 {
 		c.rot()
 	}
+	if c.log == nil && len(c.touched) > 0 && c.r.IntN(3) == 0 {
+		c.hole()
+	}
 	if c.r.IntN(6) == 0 {
 		c.drawFate(60)
 	}
@@ -285,6 +289,7 @@ func (c *sim) open() {
 	if c.log == nil {
 		c.durable = batch
 		c.come = map[uint64]*model{batch: c.clone()}
+		clear(c.touched) // the journal has none
 		c.goBy()
 	}
 	c.look()
@@ -412,7 +417,7 @@ func (c *sim) once() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *simFigures) {
-	c := &sim{Run: run, model: newModel(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, seen: map[string]bool{}, under: map[Step]bool{}}
+	c := &sim{Run: run, model: newModel(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, seen: map[string]bool{}, touched: map[string]uint64{}, under: map[Step]bool{}}
 	c.o = Options{Stepped: c.wait, Window: []int64{16 << 10, 64 << 10, 256 << 10}[c.r.IntN(3)], Sync: c.drawSync()}
 	if c.r.IntN(5) == 0 {
 		c.log = &simLog{}

@@ -55,7 +55,9 @@ func (c *sim) apply() {
 	}
 	next := c.batches
 	c.come[next] = c.clone()
-	var err error
+	body, _ := d.b.Body(nil, nil)
+	err := content.EachEntry(body, uint32(d.b.Len()), func(e content.Entry) { c.touched[string(e.Key)] = next })
+	c.must("a batch", err)
 	for tries := 0; ; tries++ {
 		c.clocked = 0
 		err = c.s.Apply(&d.b)
