@@ -41,6 +41,8 @@ type sim struct {
 	seen    map[string]bool   // every key that ever was
 	touched map[string]uint64 // by key: the last batch since the start that has an entry of it
 	small   bool              // the disk has an end
+	whole   bool              // all batches of this start are one
+	keeps   uint64            // the last of them, once they may be kept
 	skew    int64             // of the clock
 	clocked int64             // what it said last
 
@@ -214,7 +216,7 @@ func (c *sim) restart() {
 	if c.left == "" {
 		forgets := c.r.IntN(4) == 0
 		c.must("a thaw", c.disk.Thaw(forgets))
-		if c.least = c.durable; !forgets || !c.unsync {
+		if c.least = c.durable; !c.whole && (!forgets || !c.unsync) {
 			c.least = max(c.durable, c.acked)
 		}
 	} else {
@@ -231,6 +233,7 @@ func (c *sim) restart() {
 	}
 	c.fate = fate{hurt: c.small, breaks: c.small}
 	c.acked = c.least
+	c.wholeEnds()
 	if c.ordered = c.o.Sync == SyncAlways(); c.log == nil && c.r.IntN(6) == 0 {
 		c.o.Sync = c.drawSync()
 	}
@@ -256,7 +259,9 @@ func (c *sim) open() {
 	if c.r.IntN(6) == 0 {
 		c.drawFate(60)
 	}
-	s, err := Open(c.at("data"), c.o)
+	o := c.o
+	o.Whole = c.log == nil && c.begun && c.r.IntN(6) == 0
+	s, err := Open(c.at("data"), o)
 	if !c.within(err) {
 		c.Fatalf("it does not start: %v", err)
 	}
@@ -274,6 +279,7 @@ func (c *sim) open() {
 		if c.epoch = s.Epoch(); c.epoch <= c.epochs {
 			c.Fatalf("epoch %d follows %d", c.epoch, c.epochs)
 		}
+		c.refuse()
 		_, tally := scanned(c.T, s)
 		if err := s.Verify(tally); !c.within(err) || errors.Is(err, content.ErrLoss) {
 			c.Fatalf("batch %d: %v", batch, err)
@@ -286,8 +292,9 @@ func (c *sim) open() {
 		return
 	}
 	c.begun, c.epochs, c.acked = true, c.epoch, batch
+	c.checkNames()
 	if c.log == nil {
-		c.durable = batch
+		c.durable, c.whole, c.keeps = batch, o.Whole, 0
 		c.come = map[uint64]*model{batch: c.clone()}
 		clear(c.touched) // the journal has none
 		c.goBy()
@@ -350,10 +357,12 @@ func (c *sim) step(what Step) (worked bool) {
 		c.Say("step %d", what)
 	}
 	if _, failed := c.s.state(); failed == nil && !c.dead {
-		if what == StepSync && c.o.Sync.every > 0 {
+		if what == StepSync && c.o.Sync.every > 0 && !c.whole {
 			c.durable = max(c.durable, upto)
 		}
-		c.durable = max(c.durable, c.s.tables.List().Floor.Batch)
+		if !c.whole {
+			c.durable = max(c.durable, c.s.tables.List().Floor.Batch)
+		}
 	}
 	return worked
 }

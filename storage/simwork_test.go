@@ -94,7 +94,7 @@ func (c *sim) apply() {
 	c.f.batches++
 	c.Say("batch %d", next)
 	c.acked = next
-	if c.log == nil && c.o.Sync == SyncAlways() {
+	if c.log == nil && c.o.Sync == SyncAlways() && !c.whole {
 		c.durable = next
 		maps.DeleteFunc(c.come, func(batch uint64, _ *model) bool { return batch < next })
 	}
@@ -223,13 +223,16 @@ func (c *sim) compact() {
 // close closes the store, and starts it again.
 func (c *sim) close() {
 	c.letGo()
+	if c.whole && c.r.IntN(2) == 0 {
+		c.keep()
+	}
 	err := c.s.Close()
 	c.s = nil
 	if !c.within(err) && !c.hurt {
 		c.Fatalf("it does not close: %v", err)
 	}
 	c.Say("closed: %v", err)
-	if err == nil && !c.dead {
+	if err == nil && !c.dead && !c.whole {
 		c.durable = c.acked
 	}
 	if c.log != nil {
@@ -332,7 +335,7 @@ func (k *simCopy) drop() {
 
 // take holds the files of now.
 func (c *sim) take() {
-	if _, failed := c.s.state(); c.copy.held != nil || c.dead || failed != nil {
+	if _, failed := c.s.state(); c.copy.held != nil || c.dead || c.whole || failed != nil {
 		return
 	}
 	f, err := c.s.Files()
