@@ -131,6 +131,11 @@ func (c *sim) nest(call *disk.Call) {
 	made := making(call.Path) && call.Op != disk.OpRename && call.Op != disk.OpRemove
 	what := Step(c.r.IntN(int(StepMergeBeside + 1)))
 	waits := c.under[what] || what == StepMerge && c.under[StepMergeBeside]
+	if made && !c.quiet && len(c.under) == 1 && c.under[StepMerge] && c.r.IntN(16) == 0 {
+		c.rush()
+		c.step(StepMergeBeside)
+		return
+	}
 	if made && !waits && c.r.IntN(2) == 0 {
 		c.Say("step %d within %v", what, slices.Sorted(maps.Keys(c.under)))
 		c.step(what)
@@ -404,8 +409,10 @@ func (c *sim) once() {
 		c.take()
 	case n < 170:
 		c.restore()
-	case n < 174:
+	case n < 173:
 		c.tick()
+	case n < 174:
+		c.rush()
 	case n < 175 && c.log == nil:
 		c.compact()
 	case n < 180:

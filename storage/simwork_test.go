@@ -100,6 +100,22 @@ func (c *sim) apply() {
 	}
 }
 
+// rush has more windows become tables than a merge waits for.
+func (c *sim) rush() {
+	defer func(quiet bool) { c.quiet = quiet }(c.quiet)
+	c.quiet = len(c.under) > 0 // the model is ahead within a batch
+	c.Say("a rush")
+	for range mergeGroups + 2 {
+		if behind, _ := c.s.lookBehind(); c.dead || len(c.under) > 0 && max(behind, c.s.behind()) > 0.8 {
+			return
+		}
+		c.apply()
+		time.Sleep(restEvery + time.Second)
+		c.step(StepHousekeep)
+		c.step(StepFlush)
+	}
+}
+
 // simLog is a log of several machines, and its last owner.
 type simLog struct {
 	contents [][]byte // of batch 1 and on
@@ -161,12 +177,24 @@ func (c *sim) look() {
 	if _, failed := c.s.state(); c.dead || failed != nil {
 		return
 	}
+	state := c.s.readState()
+	defer c.s.endRead(state)
+	c.read(state)
+	if !c.quiet && len(c.under) == 0 && c.r.IntN(2) == 0 { // what was written meanwhile is read anew
+		c.apply()
+		c.read(state)
+	}
+}
+
+// read is look by a state that may have read before.
+func (c *sim) read(state *readState) {
+	if _, failed := c.s.state(); c.dead || failed != nil {
+		return
+	}
 	want := c.raw()
 	for key := range want {
 		c.seen[key] = true
 	}
-	state := c.s.readState()
-	defer c.s.endRead(state)
 	for _, key := range slices.Sorted(maps.Keys(c.seen)) {
 		e, there := want[key]
 		if !there && key[:2] == content.PacketPrefix || e.expires > 0 && e.expires <= c.gone {
