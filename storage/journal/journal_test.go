@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
+
+	"github.com/holdfast-queue/holdfast/storage/disk"
+	"github.com/holdfast-queue/holdfast/storage/disk/simulated"
 )
 
 const segmentSize = 4 * page
@@ -192,5 +197,30 @@ func TestLongRecordHasAFileOfItsOwn(t *testing.T) {
 	}
 	if used, spare := j.Size(); used+spare > 6*segmentSize {
 		t.Errorf("the files have %d bytes after the long record was released", used+spare)
+	}
+}
+
+// The kernel may take what it lost for written, so a sync that succeeds later would prove nothing.
+func TestASyncThatFailedIsNotTriedAgain(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := simulated.Mount(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Unmount)
+	j := open(t, dir, Options{})
+	appendUpTo(t, j, 1, 1)
+	d.Hook = func(_ int64, c *disk.Call) error { return map[disk.Op]error{disk.OpSync: syscall.EIO}[c.Op] }
+	_, _, err = j.Append(content(2))
+	calls := d.Calls()
+	d.Hook = nil
+	_, _, again := j.Append(content(2))
+	for _, err := range []error{err, again, j.MakeRoom(content(2)), j.Sync()} {
+		if !errors.Is(err, ErrUnknown) || d.Calls() != calls {
+			t.Errorf("%d calls behind a sync that failed: %v", d.Calls()-calls, err)
+		}
 	}
 }
