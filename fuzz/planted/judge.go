@@ -2,6 +2,7 @@ package planted
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -16,13 +17,19 @@ import (
 	"time"
 )
 
+var seeds = flag.Int("planted.seeds", 0, "how many seeds a simulation plays where it is a judge, from 1 on; 0: the one that is named")
+
 // longest is how long a test runs that a bug makes hang, and then it is found.
 const longest = "60s"
 
 // judge is the folder, the test and the test's arguments that judge a bug.
 func (b Bug) judge() (folder, test string, args []string) {
 	f := append(strings.Fields(b.Judge), "", "")
-	return f[0], f[1], f[2:max(len(f)-2, 2)]
+	args = f[2:max(len(f)-2, 2)]
+	if *seeds > 0 && strings.Contains(b.Judge, "-sim.seed=") {
+		args = []string{"-sim.from=1", fmt.Sprint("-sim.seeds=", *seeds), "-sim.file=" + os.DevNull, "-test.timeout=1h"}
+	}
+	return f[0], f[1], args
 }
 
 var ofBug = regexp.MustCompile(`planted(\d+)\.go:\d+(?::\d+)?: (.*)`)
@@ -86,23 +93,27 @@ func Judge(t *testing.T, bugs []Bug) {
 		if rows[i] = fmt.Sprintf("%3d  %-64s not judged", i+1, b.Name); folder == "" {
 			continue
 		}
-		if len(args) == 0 {
-			tests[folder] = append(tests[folder], test)
-		}
+		in := strings.Join(append([]string{folder}, args...), " ")
+		tests[in] = append(tests[in], test)
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
 			begun, found := time.Now(), "found"
-			if fails(t, dir, folder, strconv.Itoa(i+1), []string{test}, args...) == "" {
-				t.Errorf("%s does not find bug %d", b.Judge, i+1)
+			by := fails(t, dir, folder, strconv.Itoa(i+1), []string{test}, args...)
+			if by == "" {
+				t.Errorf("%s does not find bug %d; another seed may: -planted.seeds 100", b.Judge, i+1)
 				found = "not found"
+			}
+			if *seeds > 0 {
+				t.Log(by)
 			}
 			rows[i] = fmt.Sprintf("%3d  %-64s %-9s  %6.2f s  %s", i+1, b.Name, found, time.Since(begun).Seconds(), b.Judge)
 		})
 	}
-	for folder, tests := range tests {
-		t.Run("none in "+folder, func(t *testing.T) {
+	for in, tests := range tests {
+		t.Run("none in "+in, func(t *testing.T) {
 			t.Parallel()
-			if by := fails(t, dir, folder, "", tests); by != "" {
+			f := strings.Fields(in)
+			if by := fails(t, dir, f[0], "", tests, f[1:]...); by != "" {
 				t.Errorf("without a bug there is %q", by)
 			}
 		})
@@ -130,7 +141,7 @@ func fails(t *testing.T, dir, folder, bug string, tests []string, args ...string
 	if err == nil {
 		return ""
 	}
-	by := failedTest.FindString(string(out))
+	by := strings.Join(failedTest.FindAllString(string(out), -1), ", ")
 	if by == "" {
 		t.Fatalf("%v fails by something else: %v: %s", args, err, out)
 	}
