@@ -239,7 +239,7 @@ func (c *sim) restart() {
 	c.fate = fate{hurt: c.small, breaks: c.small}
 	c.acked = c.least
 	c.wholeEnds()
-	if c.ordered = c.o.Sync == SyncAlways(); c.log == nil && c.r.IntN(6) == 0 {
+	if c.log == nil && c.r.IntN(6) == 0 {
 		c.o.Sync = c.drawSync()
 	}
 	c.open()
@@ -296,7 +296,7 @@ func (c *sim) open() {
 		}
 		return
 	}
-	c.begun, c.epochs, c.acked = true, c.epoch, batch
+	c.begun, c.epochs, c.acked, c.ordered = true, c.epoch, batch, c.o.Sync == SyncAlways()
 	c.checkNames()
 	if c.log == nil {
 		c.durable, c.whole, c.keeps = batch, o.Whole, 0
