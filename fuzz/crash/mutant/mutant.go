@@ -113,6 +113,7 @@ type store struct {
 	shiftReads bool                            // a read of several packets mixes them up
 	cutLarge   bool                            // a long payload loses its end
 	marks      content.Marks
+	must       bool // the batch is written, even if it has nothing but marks
 }
 
 // Apply implements broker.Store.
@@ -131,10 +132,10 @@ func (s *store) Control() content.Control {
 	return c
 }
 
-// Verify implements recovery.Source.
+// Verify implements recovery.Source. Unchecked, the store begins as if the scan had found all.
 func (s *store) Verify(scan content.Tally) error {
 	if s.unchecked {
-		return nil
+		scan = s.Store.Control().Tally
 	}
 	return s.Store.Verify(scan)
 }
@@ -202,6 +203,7 @@ func (s *store) write(ops []content.Op) error {
 // ops lists what the fault lets through of a batch.
 func (s *store) ops(b *content.Batch) []content.Op {
 	s.marks, _ = b.Marks()
+	s.must = !b.Empty()
 	var all []content.Op
 	b.Each(func(op content.Op) { all = append(all, op) })
 	if s.edit != nil {
@@ -246,6 +248,9 @@ func (s *store) copy(ops []content.Op) (*content.Batch, error) {
 		}
 	}
 	b.SetMarks(s.marks)
+	if s.must {
+		b.MustWrite()
+	}
 	return b, nil
 }
 
