@@ -264,31 +264,23 @@ func without(kind content.OpKind) func([]content.Op) []content.Op {
 // late is the delay of a faulty commit: the time in which a kill shows the fault.
 const late = 10 * time.Millisecond
 
-// ackBeforeCommit reports a batch as durable and writes it a little later.
+// ackBeforeCommit reports a batch as durable and writes it with the next one, or before a read.
 func ackBeforeCommit(s *store) {
-	var delayed sync.WaitGroup
-	queue := make(chan *content.Batch, 8)
-	go func() { // ends with the process
-		for b := range queue {
-			time.Sleep(late)
-			if err := s.Store.Apply(b); err != nil {
-				panic(err) // the broker was told that the batch is durable
-			}
-			delayed.Done()
+	var delayed *content.Batch
+	s.settle = func() error {
+		b := delayed
+		if delayed = nil; b == nil {
+			return nil
 		}
-	}()
+		return s.Store.Apply(b)
+	}
 	s.apply = func(b *content.Batch) error {
 		c, err := s.copy(s.ops(b))
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.settle()
+			delayed = c
 		}
-		delayed.Add(1)
-		queue <- c
-		return nil
-	}
-	s.settle = func() error {
-		delayed.Wait()
-		return nil
+		return err
 	}
 }
 
