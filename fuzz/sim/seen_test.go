@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/fuzz/model"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/resp"
@@ -48,7 +49,7 @@ func (s *session) Again(tx *broker.Tx, queue []byte) { s.Session.(netproto.Waite
 
 // store is a store of which is seen when a turn begins, what is swept, and with what a batch comes.
 type store struct {
-	*storage.Store
+	daemon.Store
 	w *world
 }
 
@@ -78,8 +79,12 @@ func (s store) Some(from content.PacketID, n int, fn func(content.PacketID, *con
 
 // Apply notes what the model is with the batch: what a start must show that has it.
 func (s store) Apply(b *broker.Batch) error {
-	w, next := s.w, s.Control().Batch+1
+	w := s.w
+	next := w.s.Control().Batch + 1
 	w.come[next] = w.model.Clone()
+	if planted() != "" { // which may make two batches of it
+		w.come[next+1] = w.come[next]
+	}
 	changes := w.model.Changes()
 	err := s.Store.Apply(b)
 	w.stuck = errors.Is(err, broker.ErrDiskFull)
@@ -87,7 +92,11 @@ func (s store) Apply(b *broker.Batch) error {
 		w.note("batch %d: %v", next, err)
 	}
 	if err == nil {
-		w.applied(s.Control().Batch, changes)
+		last := w.s.Control().Batch
+		if !b.Empty() {
+			last = max(last, next) // it was answered, whether or not a mutant has written it
+		}
+		w.applied(last, changes)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-queue/holdfast/cmd/daemon"
 	"github.com/holdfast-queue/holdfast/fuzz/model"
 	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/storage"
@@ -27,6 +28,7 @@ type world struct {
 	disk  *simulated.Disk
 
 	s       *storage.Store // nil: it did not start
+	coated  daemon.Store   // s, or a mutant of it
 	options storage.Options
 	loop    netproto.Stepped
 	server  *netproto.Server

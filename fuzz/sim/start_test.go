@@ -147,7 +147,7 @@ func (w *world) close() (clean bool) {
 	err := w.loop.End()
 	w.collect()
 	if err == nil {
-		err, w.s = w.s.Close(), nil
+		err, w.s = w.coated.Close(), nil
 	}
 	if !w.within(err) {
 		w.Fatalf("it does not close: %v", err)
@@ -194,8 +194,9 @@ func (w *world) start(crash bool) {
 		w.note("no start: %v", err)
 		return
 	}
-	w.s, w.f.starts = s, w.f.starts+1
-	control := s.Control()
+	w.s, w.coated, w.f.starts = s, w.coat(s), w.f.starts+1
+	seen := store{w.coated, w}
+	control := seen.Control()
 	was := w.come[control.Batch]
 	if was == nil || control.Batch < w.least {
 		w.Fatalf("it starts at batch %d, want %d or a later one of %v", control.Batch, w.least, slices.Sorted(maps.Keys(w.come)))
@@ -204,7 +205,7 @@ func (w *world) start(crash bool) {
 	if next < was.Next() || next < w.told {
 		w.Fatalf("the next number is %d, and the last one was %d, or told %d", next, was.Next()-1, w.told-1)
 	}
-	now, seen := w.wall(), store{s, w}
+	now := w.wall()
 	w.note("starts at batch %d, of %d at least, at %d", control.Batch, w.least, now)
 	state, err := recovery.Restore(seen, recovery.Options{Now: now})
 	if !w.within(err) {
@@ -229,7 +230,7 @@ func (w *world) serve(s store, state *recovery.State) {
 	if planned || w.r.IntN(4) == 0 {
 		w.drawSkew()
 	}
-	s.GoBy(w.wall)
+	w.s.GoBy(w.wall)
 	w.turns = 0
 	begun := w.wall() - time.Now().UnixMilli() // from which the steady clock goes on
 	w.loop = netproto.NewStepped(broker.New(s, state, broker.Options{Cache: 1 << 16}), s, netproto.LoopConfig{
