@@ -25,18 +25,16 @@ type Any struct{}
 // Same says what is wrong with what a server replies, nil if nothing is. got has no maps, but names
 // and values in turn.
 func Same(got, want any) error {
-	wrong := fmt.Errorf("it replies %.200q, want %.200q", fmt.Sprint(got), fmt.Sprint(want))
+	fits := true
 	switch want := want.(type) {
 	case Any:
 		return nil
 	case Err:
-		if e, ok := got.(Err); !ok || !strings.HasPrefix(string(e), string(want)) {
-			return wrong
-		}
+		e, ok := got.(Err)
+		fits = ok && strings.HasPrefix(string(e), string(want))
 	case AtMost:
-		if n, ok := got.(int64); !ok || n > int64(want) {
-			return wrong
-		}
+		n, ok := got.(int64)
+		fits = ok && n <= int64(want)
 	case Map:
 		return sameMap(Pairs(got), want, true)
 	case Some:
@@ -52,9 +50,10 @@ func Same(got, want any) error {
 			}
 		}
 	default:
-		if got != want {
-			return wrong
-		}
+		fits = got == want
+	}
+	if !fits {
+		return fmt.Errorf("it replies %.200q, want %.200q", fmt.Sprint(got), fmt.Sprint(want))
 	}
 	return nil
 }
