@@ -6,6 +6,8 @@
 //	draw_test.go    which commands clients send
 //	client_test.go  clients, and what they get
 //	start_test.go   starts, and the ends of processes
+//	damage_test.go  reads that fail, and bits that change
+//	mutant_test.go  mutants, and the seeds that find them
 //	seen_test.go    what is seen of a server: commands in their order, batches, what is swept
 //	wire_test.go    commands as bytes, and replies
 package sim

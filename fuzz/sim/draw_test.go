@@ -13,7 +13,9 @@ func pick[T any](w *world, all ...T) T { return all[w.r.IntN(len(all))] }
 
 func (w *world) payload() string {
 	w.payloads++
-	return fmt.Sprint("p", w.payloads) + strings.Repeat("x", pick(w, 0, 0, 0, 100, 1500, 9000))
+	p := fmt.Sprint("p", w.payloads) + strings.Repeat("x", pick(w, 0, 0, 0, 100, 1500, 9000))
+	w.drawn[p] = true
+	return p
 }
 
 // ms draws a time: mostly one that passes soon.

@@ -35,6 +35,7 @@ type world struct {
 	fate
 	stuck              bool // a batch waits for room
 	suspect            bool // before the start a sync has failed, and no batch has come since
+	turning            bool
 	turnAt, turnSteady int64
 	skew               int64   // of the clock on the wall
 	skews              []int64 // the next ones, if they are not drawn
@@ -43,7 +44,11 @@ type world struct {
 	looker   *client // who looks at all
 	ports    uint16
 	payloads int
-	flooded  bool // once: a look shows a thousand packets at most
+	drawn    map[string]bool // payloads
+	flooded  bool            // once: a look shows a thousand packets at most
+
+	failing int                                 // in turns one read of so many fails; 0: none
+	loose   func(words []string, got, want any) // judges replies; nil: they are what the model says
 
 	come    map[uint64]*model.Server // by batch: what a start must show
 	acked   uint64                   // the last batch that was answered
@@ -54,13 +59,14 @@ type world struct {
 	waits   int                      // of the store for its background, in this operation
 	turns   int                      // since the start
 	op      int                      // the number of the operation
-	notes   []string                 // what happened last
+	notes   []note                   // what happened last
 
 	f *figures
 }
 
 type figures struct {
 	seeds, ops, turns, commands, calls, cuts, kills, faults, starts, full, ahead int64
+	unread, damaged, rotten, refused                                             int64
 	did                                                                          map[string]int
 }
 
@@ -72,17 +78,35 @@ func (w *world) all() (all []*client) {
 	return all
 }
 
+// note is something that has happened. It is made to a text for who reads of a failure alone.
+type note struct {
+	op     int
+	format string
+	args   []any
+}
+
+func (n note) String() string { return fmt.Sprintf("%d: ", n.op) + fmt.Sprintf(n.format, n.args...) }
+
+// lazy is a value that is a text once somebody reads it.
+type lazy struct{ v any }
+
+func (l lazy) String() string { return fmt.Sprint(l.v) }
+
 // note says something, and notes it for who reads of a failure.
 func (w *world) note(format string, args ...any) {
-	line := fmt.Sprintf("%d: ", w.op) + fmt.Sprintf(format, args...)
-	w.Say("%s", line)
-	w.notes = append(w.notes[max(0, len(w.notes)-24):], line)
+	n := note{w.op, format, args}
+	w.Say("%v", n)
+	w.notes = append(w.notes[max(0, len(w.notes)-24):], n)
 }
 
 // Fatalf ends the seed, and says what happened before.
 func (w *world) Fatalf(format string, args ...any) {
 	w.Helper()
-	w.T.Fatalf("operation %d of seed %d: %s\nWhat happened last, by operations:\n%s", w.op, w.Seed, fmt.Sprintf(format, args...), strings.Join(w.notes, "\n"))
+	var last []string
+	for _, n := range w.notes {
+		last = append(last, n.String())
+	}
+	w.T.Fatalf("operation %d of seed %d: %s\nWhat happened last, by operations:\n%s", w.op, w.Seed, fmt.Sprintf(format, args...), strings.Join(last, "\n"))
 }
 
 // over says that the process serves nobody any more.
@@ -95,7 +119,9 @@ func (w *world) turn() {
 	}
 	w.f.turns++
 	w.turns++
+	w.turning = true
 	err := w.loop.Turn()
+	w.turning = false
 	if err == nil && !w.dead && !w.stuck {
 		w.onDisk = w.model.Changes() // what came and went needed no batch
 	}
@@ -196,6 +222,7 @@ func (w *world) ahead() {
 	words := []string{"QMPUSH", queues[0], "600"}
 	for i := range 600 {
 		words = append(words, fmt.Sprint("f", i))
+		w.drawn[words[3+i]] = true
 	}
 	commands := [][]string{append(words, "PRIO", "1", "TTL", "3000000")}
 	for range 4 {
@@ -283,7 +310,7 @@ func (w *world) room() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *figures) {
-	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, clients: map[string]*client{}, ports: 1000}
+	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}}
 	f.seeds++
 	w.options = storage.Options{Stepped: w.wait, Window: pick(w, int64(16<<10), 64<<10, 256<<10), Sync: w.drawSync()}
 	w.come = map[uint64]*model.Server{0: w.model.Clone()}
@@ -297,6 +324,9 @@ func simulate(run *simulated.Run, f *figures) {
 	w.start(true)
 	for w.op = range *ops {
 		w.once()
+	}
+	if w.unread(); w.chance(2) {
+		w.rot()
 	}
 	w.Say("the end")
 }

@@ -52,10 +52,13 @@ func (w *world) hook(n int64, call *disk.Call) error {
 	w.f.calls++
 	path := strings.TrimPrefix(call.Path, w.Root)
 	w.Say("%d %s %s %d", n, call.Op, path, len(call.Data))
-	switch reads := call.Op == disk.OpRead || call.Op == disk.OpMap || call.Op == disk.OpSpace; {
+	reads := call.Op == disk.OpRead || call.Op == disk.OpMap
+	switch {
 	case w.endAt > 0 && n >= w.endAt:
 		w.end(fmt.Sprintf("%s %s", call.Op, path))
-	case w.failAt > 0 && n >= w.failAt && !reads: // what cannot be read is damaged: that is for the store's
+	case reads && w.failing > 0 && w.r.IntN(w.failing) == 0:
+		return syscall.EIO
+	case w.failAt > 0 && n >= w.failAt && call.Op != disk.OpSpace && !(reads && w.turning): // what a turn cannot read is damaged
 		w.failAt, w.hurt, w.unsync = 0, true, w.unsync || call.Op == disk.OpSync
 		w.f.faults++
 		w.note("fails: %s %s: %v", call.Op, path, w.fault)
