@@ -59,7 +59,8 @@ func (s *Server) Do(client string, words []string) any {
 		all := []any{}
 		queued := o.queued
 		o.multi, o.queued = false, nil
-		if s.room == Stuck || s.room >= NoPush && slices.ContainsFunc(queued, stores) {
+		claims := slices.ContainsFunc(queued, func(words []string) bool { return words[0] == "QCLAIM" })
+		if s.room == Stuck || s.room >= NoPush && slices.ContainsFunc(queued, stores) || s.room == Stop && claims {
 			return Err("EXECABORT")
 		}
 		for _, words := range queued {

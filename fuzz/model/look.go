@@ -29,6 +29,7 @@ func (s *Server) fields(p *packet) Map {
 	text("consumer", p.consumer)
 	text("reason", p.reason)
 	text("origin", p.origin)
+	text("unique", p.unique)
 	if p.key != nil {
 		f["key"] = *p.key
 	}

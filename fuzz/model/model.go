@@ -8,6 +8,7 @@
 //	reply.go   replies, and whether two are the same
 //	do.go      commands: which there are, and transactions
 //	push.go    those that bring packets and take them
+//	unique.go  unique pushes
 //	answer.go  those about claims, and about packets by their ids
 //	manage.go  those about dead packets and queues
 //	look.go    those that look
@@ -26,6 +27,7 @@ type Server struct {
 	next        int64 // the number of the next packet or claim
 	room        Room
 	packets     []*packet
+	windows     []window
 	queues      map[string]*queue
 	conns       map[string]*conn
 	changes     int
@@ -51,6 +53,7 @@ func New() *Server {
 func (s *Server) Clone() *Server {
 	c := *s
 	c.packets, c.queues, c.conns = slices.Clone(s.packets), maps.Clone(s.queues), maps.Clone(s.conns)
+	c.windows = slices.Clone(s.windows)
 	for i, p := range c.packets {
 		c.packets[i] = new(*p)
 	}
@@ -75,6 +78,7 @@ func (s *Server) At(now, steady int64, room Room) {
 	if room == Stuck {
 		return
 	}
+	s.endWindows()
 	for name, q := range s.queues {
 		q.endPauses(now)
 		q.atMost = q.atMost || !s.exists(name) // it may be forgotten, with what was counted
@@ -128,6 +132,9 @@ func (s *Server) Restart(now, next int64, crash bool) {
 	s.now, s.next, s.conns = now, next, map[string]*conn{}
 	for _, q := range s.queues {
 		q.atMost, q.redated = q.atMost || crash, false
+	}
+	for i := range s.windows {
+		s.windows[i].over = s.windows[i].until <= now
 	}
 	for _, p := range s.packets {
 		leased := p.state == claimed && p.until > now

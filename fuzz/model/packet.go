@@ -31,6 +31,8 @@ type packet struct {
 	lease          int64 // that it says; 0: none
 	enqueued       int64
 	expiry         int64 // 0: never
+	unique         string
+	untilClaim     bool // it has its unique id until it is claimed
 
 	state       state
 	until       int64 // of a delay, a lease as the disk has it, or since when it is dead
@@ -101,7 +103,7 @@ func (s *Server) current(p *packet) *packet {
 
 // find returns the packet of a queue with an id, nil if there is none.
 func (s *Server) find(queue, id string) *packet {
-	at := slices.IndexFunc(s.all(queue), func(p *packet) bool { return fmt.Sprint(p.id) == id })
+	at := slices.IndexFunc(s.all(queue), func(p *packet) bool { return text(p.id) == id })
 	if at < 0 {
 		return nil
 	}
@@ -143,3 +145,5 @@ func (s *Server) number() int64 {
 	s.next++
 	return s.next - 1
 }
+
+func text(n int64) string { return fmt.Sprint(n) }

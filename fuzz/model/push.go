@@ -1,17 +1,22 @@
 package model
 
-import (
-	"cmp"
-	"fmt"
-)
+import "cmp"
 
 func qpush(s *Server, c call) any {
-	c.parse(3)
-	ids, no := s.push(c, c.words[2:3])
-	if no != nil {
+	c.parse(3, "TELL")
+	if c.has("UNIQUE") {
+		if met := s.met(c); met != nil {
+			return met
+		}
+	}
+	if _, no := s.push(c, c.words[2:3]); no != nil {
 		return no
 	}
-	return ids[0]
+	id := s.next - 1
+	if ms := c.number("WINDOW", 0); ms > 0 {
+		s.windows = append(s.windows, window{c.name, c.options["UNIQUE"], id, s.now + ms, false})
+	}
+	return c.told(id, "new")
 }
 
 func qmpush(s *Server, c call) any {
@@ -39,6 +44,9 @@ func (s *Server) push(c call, payloads []string) (ids []any, no any) {
 			id: s.number(), queue: c.name, payload: payload, prio: c.number("PRIO", 128), lease: c.number("LEASE", 0),
 			enqueued: s.now, state: ready,
 		}
+		if !c.has("WINDOW") {
+			p.unique, p.untilClaim = c.options["UNIQUE"], c.options["UNTIL"] == "claim"
+		}
 		if c.has("KEY") {
 			p.key = new(c.options["KEY"])
 		}
@@ -50,7 +58,7 @@ func (s *Server) push(c call, payloads []string) (ids []any, no any) {
 		}
 		s.packets = append(s.packets, p)
 		s.count(c.name, pushed)
-		ids = append(ids, fmt.Sprint(p.id))
+		ids = append(ids, text(p.id))
 	}
 	return ids, nil
 }
@@ -84,6 +92,9 @@ func qclaim(s *Server, c call) any {
 		p.first = cmp.Or(p.first, s.now)
 		p.until, p.leaseEnd = s.now+lease, s.steady+lease
 		p.attempts++
+		if p.untilClaim {
+			p.unique = ""
+		}
 		if c.has("CONSUMER") {
 			p.consumer = c.options["CONSUMER"]
 		}

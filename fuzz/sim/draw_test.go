@@ -68,7 +68,18 @@ func (w *world) command() []string {
 
 func (w *world) push(q string) []string {
 	c := []string{"QPUSH", q, w.payload()}
-	if w.chance(8) {
+	if w.chance(4) {
+		c = append(c, "UNIQUE", pick(w, "u", "v"))
+		switch w.r.IntN(4) {
+		case 0, 1:
+			c = append(c, "WINDOW", w.ms())
+		case 2:
+			c = append(c, "UNTIL", pick(w, "claim", "claim", "end"))
+		}
+		if w.chance(2) {
+			c = append(c, "TELL")
+		}
+	} else if w.chance(8) {
 		c = []string{"QMPUSH", q, "3", w.payload(), w.payload(), w.payload()}
 	}
 	if w.chance(2) {

@@ -81,6 +81,11 @@ func (s store) Some(from content.PacketID, n int, fn func(content.PacketID, *con
 func (s store) Apply(b *broker.Batch) error {
 	w := s.w
 	next := w.s.Control().Batch + 1
+	b.Each(func(op content.Op) {
+		if op.Kind == content.OpDeleteUnique {
+			w.model.Forgotten(int64(op.Unique.Identity - content.FirstSeq))
+		}
+	})
 	w.come[next] = w.model.Clone()
 	if planted() != "" { // which may make two batches of it
 		w.come[next+1] = w.come[next]
