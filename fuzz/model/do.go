@@ -25,6 +25,8 @@ type call struct {
 	words   []string
 	name    string // of the queue
 	options map[string]string
+	tags    Map      // of a push
+	filters []filter // of a take
 }
 
 // verbs are the commands that there are rules for.
@@ -112,14 +114,20 @@ func (s *Server) stores() any {
 
 // parse reads the options behind some words. Those of flags have no value.
 func (c *call) parse(from int, flags ...string) {
-	c.options = map[string]string{}
+	c.options, c.tags, c.filters = map[string]string{}, Map{}, nil
 	for at := from; at < len(c.words); at++ {
-		name := c.words[at]
-		if !slices.Contains(flags, name) {
+		switch name := c.words[at]; {
+		case name == "TAG":
+			c.tags[c.words[at+1]] = c.words[at+2]
+			at += 2
+		case name == "FILTER":
+			c.filters = append(c.filters, filter{c.words[at+1], c.words[at+2], c.words[at+3]})
+			at += 3
+		case slices.Contains(flags, name), name == "MATCH", name == "ALL":
+			c.options[name] = ""
+		default:
 			at++
 			c.options[name] = c.words[at]
-		} else {
-			c.options[name] = ""
 		}
 	}
 }

@@ -33,6 +33,9 @@ func (s *Server) fields(p *packet) Map {
 	if p.key != nil {
 		f["key"] = *p.key
 	}
+	if len(p.tags) > 0 {
+		f["tags"] = p.tags
+	}
 	switch p.state {
 	case delayed:
 		number("not-before", p.until)

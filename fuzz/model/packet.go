@@ -30,6 +30,7 @@ type packet struct {
 	prio           int64
 	lease          int64 // that it says; 0: none
 	enqueued       int64
+	tags           Map   // which nobody changes
 	expiry         int64 // 0: never
 	unique         string
 	untilClaim     bool // it has its unique id until it is claimed

@@ -1,6 +1,9 @@
 package model
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 func qpush(s *Server, c call) any {
 	c.parse(3, "TELL")
@@ -42,7 +45,7 @@ func (s *Server) push(c call, payloads []string) (ids []any, no any) {
 	for _, payload := range payloads {
 		p := &packet{
 			id: s.number(), queue: c.name, payload: payload, prio: c.number("PRIO", 128), lease: c.number("LEASE", 0),
-			enqueued: s.now, state: ready,
+			enqueued: s.now, state: ready, tags: c.tags,
 		}
 		if !c.has("WINDOW") {
 			p.unique, p.untilClaim = c.options["UNIQUE"], c.options["UNTIL"] == "claim"
@@ -68,9 +71,12 @@ func (s *Server) taken(c call) (list []*packet, no any) {
 	if s.settings(c.name).pauseOut {
 		return nil, nil
 	}
-	list = s.in(c.name, ready)
+	list = slices.DeleteFunc(s.in(c.name, ready), func(p *packet) bool { return !c.accepts(p) })
 	if no := s.takes(); no != nil && len(list) > 0 {
 		return nil, no
+	}
+	if c.has("GROUP") && len(list) > 0 && list[0].key != nil {
+		return s.group(list[0]), nil
 	}
 	list = list[:min(len(list), int(c.number("COUNT", 1)))]
 	if len(list) > 0 {
@@ -79,8 +85,16 @@ func (s *Server) taken(c call) (list []*packet, no any) {
 	return list, nil
 }
 
+// group returns a packet and what else is ready of its key, of each priority the newest first.
+func (s *Server) group(first *packet) []*packet {
+	s.changes++
+	others := slices.DeleteFunc(s.in(first.queue, ready), func(p *packet) bool { return p == first || p.key == nil || *p.key != *first.key })
+	slices.SortFunc(others, func(a, b *packet) int { return cmp.Or(cmp.Compare(a.prio, b.prio), cmp.Compare(b.id, a.id)) })
+	return append([]*packet{first}, others...)
+}
+
 func qclaim(s *Server, c call) any {
-	c.parse(2)
+	c.parse(2, "GROUP")
 	list, no := s.taken(c)
 	if no != nil {
 		return no
@@ -104,7 +118,7 @@ func qclaim(s *Server, c call) any {
 }
 
 func qpop(s *Server, c call) any {
-	c.parse(2)
+	c.parse(2, "GROUP")
 	list, no := s.taken(c)
 	if no != nil {
 		return no

@@ -88,6 +88,12 @@ func (w *world) push(q string) []string {
 	if w.chance(4) {
 		c = append(c, "KEY", pick(w, "k", "l"))
 	}
+	if w.chance(4) {
+		c = append(c, "TAG", "kind", pick(w, "a", "b", "9"))
+	}
+	if w.chance(4) {
+		c = append(c, "TAG", "size", fmt.Sprint(1+w.r.IntN(12)))
+	}
 	if w.chance(3) {
 		c = append(c, "TTL", w.ms())
 	}
@@ -105,8 +111,20 @@ func (w *world) push(q string) []string {
 
 func (w *world) take(word, q string) []string {
 	c := []string{word, q}
-	if w.chance(3) {
+	switch w.r.IntN(9) {
+	case 0, 1, 2:
 		c = append(c, "COUNT", fmt.Sprint(1+w.r.IntN(4)))
+	case 3:
+		c = append(c, "GROUP")
+	}
+	if w.chance(6) {
+		op := func() string { return pick(w, "eq", "eq", "ne", "lt", "le", "gt", "ge") }
+		if c = append(c, "FILTER", "kind", op(), pick(w, "a", "b", "10")); w.chance(2) {
+			c = append(c, "FILTER", "size", op(), fmt.Sprint(1+w.r.IntN(12)), "MATCH")
+			if c = append(c, pick(w, "ALL", "ANY")); c[len(c)-1] == "ANY" {
+				c = append(c, "1")
+			}
+		}
 	}
 	if word == "QPOP" {
 		return c
