@@ -158,21 +158,20 @@ func qstat(s *Server, c call) any {
 		return Err("NOQUEUE")
 	}
 	flag := map[bool]int64{true: 1}
-	f, bytes, strays := Some{}, 0, int64(0)
+	f, bytes, strays := Some{}, int64(0), int64(0)
 	for t := ready; t <= done; t++ {
 		f[t.String()] = int64(len(s.in(c.name, t)))
 	}
 	for _, p := range s.all(c.name) {
-		if bytes += len(p.payload); p.key != nil {
-			bytes += len(*p.key)
-		}
+		bytes += p.size()
 		if p.origin != "" && p.state != done {
 			strays++
 		}
 	}
 	q := s.settings(c.name)
-	f["bytes"], f["died-elsewhere"], f["damaged"], f["hidden"] = int64(bytes), strays, int64(0), int64(0)
+	f["bytes"], f["died-elsewhere"], f["damaged"], f["hidden"] = bytes, strays, int64(0), int64(0)
 	f["paused-in"], f["paused-out"] = flag[q.pauseIn], flag[q.pauseOut]
+	f["closed"] = flag[q.closed]
 	for n, name := range totals {
 		switch q := s.queues[c.name]; {
 		case q == nil || !q.own: // what was counted goes with the queue
@@ -194,6 +193,7 @@ func qget(s *Server, c call) any {
 		"lease": q.lease, "max-attempts": q.maxAttempts, "backoff-min": q.backoffMin, "backoff-max": q.backoffMax,
 		"dead-letter": q.deadLetter, "retain": q.retain, "retain-dead": q.retainDead,
 		"pause-in": own[q.pauseIn], "pause-out": own[q.pauseOut], "pause-in-until": q.pauseInUntil, "pause-out-until": q.pauseUntil,
+		"bound": q.bound, "bound-bytes": q.boundBytes, "full": q.full, "closed": own[q.closed],
 		"own": own[s.queues[c.name] != nil && s.queues[c.name].own],
 	}
 }

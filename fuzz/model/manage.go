@@ -75,8 +75,10 @@ func (s *Server) redrive(p *packet, to string) (no any) {
 	if to != p.queue && s.room >= NoPush {
 		return Err("OOM")
 	}
-	if (to != p.queue || p.state == dead) && s.settings(to).pauseIn {
-		return Err("PAUSED")
+	if to != p.queue || p.state == dead {
+		if no := s.admits(to, p); no != nil {
+			return no
+		}
 	}
 	s.changes++
 	reason := p.reason

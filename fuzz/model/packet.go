@@ -128,7 +128,7 @@ func (s *Server) tooOften(p *packet) bool {
 func (s *Server) die(p *packet, reason string) {
 	s.count(p.queue, died)
 	to := s.settings(p.queue).deadLetter
-	if to == "" || s.settings(to).pauseIn {
+	if to == "" || s.admits(to, p) != nil {
 		p.back(s.now, reason)
 		p.state, p.goes = dead, s.kept(p)
 		return

@@ -12,7 +12,8 @@ func qpush(s *Server, c call) any {
 			return met
 		}
 	}
-	if _, no := s.push(c, c.words[2:3]); no != nil {
+	ids, no := s.push(c, c.words[2:3])
+	if no != nil || ids[0] == nil {
 		return no
 	}
 	id := s.next - 1
@@ -37,14 +38,10 @@ func (s *Server) push(c call, payloads []string) (ids []any, no any) {
 	if no := s.stores(); no != nil {
 		return nil, no
 	}
-	if s.settings(c.name).pauseIn {
-		return nil, Err("PAUSED")
-	}
-	s.changes++
-	s.make(c.name)
+	var come []*packet
 	for _, payload := range payloads {
 		p := &packet{
-			id: s.number(), queue: c.name, payload: payload, prio: c.number("PRIO", 128), lease: c.number("LEASE", 0),
+			queue: c.name, payload: payload, prio: c.number("PRIO", 128), lease: c.number("LEASE", 0),
 			enqueued: s.now, state: ready, tags: c.tags,
 		}
 		if !c.has("WINDOW") {
@@ -59,6 +56,19 @@ func (s *Server) push(c call, payloads []string) (ids []any, no any) {
 		if at := max(c.number("AT", 0), s.now+c.number("DELAY", 0)); at > s.now {
 			p.state, p.until = delayed, at
 		}
+		come = append(come, p)
+	}
+	if no := s.admits(c.name, come...); no == Err("FULL") && s.settings(c.name).full == "drop" {
+		if !s.drop(c.name, come) {
+			return make([]any, len(come)), nil
+		}
+	} else if no != nil {
+		return nil, no
+	}
+	s.changes++
+	s.make(c.name)
+	for _, p := range come {
+		p.id = s.number()
 		s.packets = append(s.packets, p)
 		s.count(c.name, pushed)
 		ids = append(ids, text(p.id))
@@ -68,7 +78,10 @@ func (s *Server) push(c call, payloads []string) (ids []any, no any) {
 
 // taken returns the packets that a command takes, or what refuses it.
 func (s *Server) taken(c call) (list []*packet, no any) {
-	if s.settings(c.name).pauseOut {
+	switch {
+	case s.finished(c.name):
+		return nil, Err("CLOSED")
+	case s.settings(c.name).pauseOut:
 		return nil, nil
 	}
 	list = slices.DeleteFunc(s.in(c.name, ready), func(p *packet) bool { return !c.accepts(p) })

@@ -18,10 +18,13 @@ type settings struct {
 	retain, retainDead       int64
 	pauseIn, pauseOut        bool
 	pauseInUntil, pauseUntil int64 // 0: without end
+	bound, boundBytes        int64 // 0: none
+	full                     string
+	closed                   bool
 }
 
 func defaults() settings {
-	return settings{lease: 30_000, maxAttempts: 5, backoffMin: 1000, backoffMax: 600_000}
+	return settings{lease: 30_000, maxAttempts: 5, backoffMin: 1000, backoffMax: 600_000, full: "reject"}
 }
 
 // counter is a total of a queue.
@@ -108,6 +111,12 @@ func (q *settings) set(name, value string) {
 		q.backoffMin = n
 	case "backoff-max":
 		q.backoffMax = n
+	case "bound":
+		q.bound = n
+	case "bound-bytes":
+		q.boundBytes = n
+	case "full":
+		q.full = value
 	case "dead-letter":
 		q.deadLetter = value
 	case "retain":

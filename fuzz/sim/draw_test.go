@@ -5,7 +5,10 @@ import (
 	"strings"
 )
 
-var queues = []string{"q1", "q2", "graves"}
+// ends is a queue that is closed, and dropped. Nothing dies to or from there.
+const ends = "ends"
+
+var queues = []string{"q1", "q2", "graves", ends}
 
 func (w *world) chance(of int) bool { return w.r.IntN(of) == 0 }
 
@@ -29,6 +32,9 @@ func (w *world) moment() string { return fmt.Sprint(max(0, w.wall()-500+w.r.Int6
 // command draws a command, which may be of a claim that ends meanwhile.
 func (w *world) command() []string {
 	q := pick(w, queues[0], queues[0], queues[1], queues[2])
+	if w.chance(12) {
+		q = ends
+	}
 	switch n := w.r.IntN(100); {
 	case n < 26:
 		return w.push(q)
@@ -44,6 +50,8 @@ func (w *world) command() []string {
 		return w.named("QCANCEL", q)
 	case n < 80:
 		return w.redrive(q)
+	case q == ends && n < 84:
+		return []string{pick(w, "QCLOSE", "QDROP"), q}
 	case n < 85:
 		return w.set(q)
 	case n < 88:
@@ -210,20 +218,28 @@ func (w *world) redrive(q string) []string {
 
 func (w *world) set(q string) []string {
 	c := []string{"QSET", q}
-	switch w.r.IntN(8) {
-	case 0:
+	switch n := w.r.IntN(10); {
+	case n == 0:
 		return append(c, "lease", w.ms())
-	case 1, 2:
+	case n < 3 || q == ends:
 		return append(c, "max-attempts", pick(w, "0", "1", "2", "3"))
-	case 3:
+	case n == 3:
 		return append(c, "dead-letter", pick(w, "", "graves", "graves", "q2"))
-	case 4:
+	case n == 4:
 		return append(c, "retain", pick(w, "0", "2000", "3600000"))
-	case 5:
+	case n == 5:
 		return append(c, "backoff-min", pick(w, "0", "4"), "backoff-max", "9")
-	case 6:
+	case n == 6:
 		return append(c, pick(w, "pause-in", "pause-out"), pick(w, "yes", "no", "no"))
 	}
-	c[1] = queues[0] // of two queues the one or the other follows first
+	c[1] = queues[0] // of two queues the one or the other follows first, and packets die to the others in any order
+	switch w.r.IntN(4) {
+	case 0:
+		return append(c, "bound", pick(w, "0", "3", "10", "40"))
+	case 1:
+		return append(c, "bound-bytes", pick(w, "0", "4000", "20000"), "full", pick(w, "reject", "drop"))
+	case 2:
+		return append(c, "full", pick(w, "reject", "drop", "drop"), "bound", pick(w, "0", "5", "20"))
+	}
 	return append(c, "retain-dead", pick(w, "0", "2000", "3600000"))
 }
