@@ -9,6 +9,7 @@
 //	do.go      commands: which there are, and transactions
 //	push.go    those that bring packets and take them
 //	unique.go  unique pushes
+//	share.go   what shares of queues have of their own
 //	bound.go   queues that are full or closed
 //	filter.go  tags, and who takes only some
 //	answer.go  those about claims, and about packets by their ids

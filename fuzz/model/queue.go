@@ -9,6 +9,7 @@ type queue struct {
 	counters [counters]int64
 	atMost   bool // a crash has taken some of what was counted
 	redated  bool // its retain-dead has changed in this turn
+	shares   map[string]share
 }
 
 type settings struct {

@@ -2,16 +2,20 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// A reply is nil, a string, an int64, a []any, an Err, a Map, Some of a map, AtMost or Any.
+// A reply is nil, a string, an int64, a []any, an Err, a Map, Some of a map, AtMost, a Set or Any.
 
 // Err is the first word of an error.
 type Err string
 
 // Map is the names and values of a map, in any order.
 type Map map[string]any
+
+// Set is maps with names, in any order.
+type Set []Map
 
 // Some is a map of which no more is known.
 type Some Map
@@ -39,6 +43,12 @@ func Same(got, want any) error {
 		return sameMap(Pairs(got), want, true)
 	case Some:
 		return sameMap(Pairs(got), Map(want), false)
+	case Set:
+		list, ok := got.([]any)
+		fits = ok && len(list) == len(want)
+		for _, m := range want {
+			fits = fits && slices.ContainsFunc(list, func(v any) bool { return Same(v, m) == nil })
+		}
 	case []any:
 		list, ok := got.([]any)
 		if !ok || len(list) != len(want) {

@@ -68,8 +68,10 @@ func (w *world) command() []string {
 		return []string{"QLIST", q, "COUNT", "1000"}
 	case n < 96:
 		return []string{"QPEEK", q, "COUNT", "3"}
-	case n < 98:
+	case n < 97:
 		return []string{"QGET", q}
+	case n < 98:
+		return w.share(q)
 	}
 	return []string{"QSHOW", q, w.id(q)}
 }
@@ -214,6 +216,18 @@ func (w *world) redrive(q string) []string {
 		c = append(c, "COUNT", "1000")
 	}
 	return c
+}
+
+// share draws what a share has of its own. No queue is shared out yet.
+func (w *world) share(q string) []string {
+	c := []string{"QSHARE", q, pick(w, "k", "l")}
+	switch w.r.IntN(4) {
+	case 0:
+		return append(c, "RESET")
+	case 1:
+		return append(c, "MAX-CLAIMED", fmt.Sprint(1+w.r.IntN(4)))
+	}
+	return append(c, "WEIGHT", fmt.Sprint(2+w.r.IntN(4)))
 }
 
 func (w *world) set(q string) []string {

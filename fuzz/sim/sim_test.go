@@ -164,7 +164,7 @@ func (w *world) step(what storage.Step) (worked bool) {
 func (w *world) look() {
 	var commands [][]string
 	for _, q := range queues {
-		commands = append(commands, []string{"QLIST", q, "COUNT", "1000"}, []string{"QSTAT", q}, []string{"QGET", q}, []string{"QLEN", q})
+		commands = append(commands, []string{"QLIST", q, "COUNT", "1000"}, []string{"QSTAT", q}, []string{"QGET", q}, []string{"QSHARES", q}, []string{"QLEN", q})
 	}
 	w.send(w.looker, commands)
 	for range 100 {
