@@ -34,6 +34,7 @@ var verbs = map[string]verb{
 	"QPUSH": qpush, "QMPUSH": qmpush, "QCLAIM": qclaim, "QPOP": qpop,
 	"QACK": qack, "QNACK": qnack, "QEXTEND": qextend, "QCANCEL": qcancel, "QDEL": qdel,
 	"QREDRIVE": qredrive, "QSET": qset, "QPAUSE": qpause, "QCLOSE": qclose, "QDROP": qdrop, "QSHARE": qshare, "QSHARES": qshares,
+	"SET": set, "GET": get, "DEL": del,
 	"QLEN": qlen, "QSTAT": qstat, "QSHOW": qshow, "QLIST": qlist, "QPEEK": qpeek, "QGET": qget,
 }
 
@@ -78,7 +79,7 @@ func (s *Server) Do(client string, words []string) any {
 
 // stores says that a command brings something. One that does refuses its transaction as a whole.
 func stores(words []string) bool {
-	return slices.Contains([]string{"QPUSH", "QMPUSH", "QSET", "QPAUSE", "QCLOSE", "QSHARE"}, words[0]) || words[0] == "QREDRIVE" && len(words) == 3
+	return slices.Contains([]string{"QPUSH", "QMPUSH", "QSET", "QPAUSE", "QCLOSE", "QSHARE", "SET"}, words[0]) || words[0] == "QREDRIVE" && len(words) == 3
 }
 
 // Gone says that a client has hung up.

@@ -9,6 +9,7 @@
 //	do.go      commands: which there are, and transactions
 //	push.go    those that bring packets and take them
 //	unique.go  unique pushes
+//	value.go   strings
 //	share.go   what shares of queues have of their own
 //	bound.go   queues that are full or closed
 //	filter.go  tags, and who takes only some
@@ -31,6 +32,7 @@ type Server struct {
 	room        Room
 	packets     []*packet
 	windows     []window
+	values      map[string]string // strings, none of which expires
 	queues      map[string]*queue
 	conns       map[string]*conn
 	changes     int
@@ -49,14 +51,14 @@ const (
 
 // New makes a server without queues.
 func New() *Server {
-	return &Server{next: 1, queues: map[string]*queue{}, conns: map[string]*conn{}}
+	return &Server{next: 1, queues: map[string]*queue{}, values: map[string]string{}, conns: map[string]*conn{}}
 }
 
 // Clone copies a server.
 func (s *Server) Clone() *Server {
 	c := *s
 	c.packets, c.queues, c.conns = slices.Clone(s.packets), maps.Clone(s.queues), maps.Clone(s.conns)
-	c.windows = slices.Clone(s.windows)
+	c.windows, c.values = slices.Clone(s.windows), maps.Clone(s.values)
 	for i, p := range c.packets {
 		c.packets[i] = new(*p)
 	}

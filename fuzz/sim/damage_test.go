@@ -39,6 +39,9 @@ func (w *world) unread() {
 
 // thereOrDamaged judges a list: all that the model has is there, as it has it, or it is damaged.
 func (w *world) thereOrDamaged(words []string, got, want any) {
+	if _, failed := got.(model.Err); words[0] == "GET" && !failed && got != want {
+		w.Fatalf("%q: it replies %.100q, want %.100q", words, got, want)
+	}
 	if words[0] != "QLIST" {
 		return
 	}
@@ -77,6 +80,9 @@ func packets(reply any) []any {
 
 // pushedOrDamaged judges a list where a loss was told: somebody has pushed what it shows.
 func (w *world) pushedOrDamaged(words []string, got, _ any) {
+	if text, readable := got.(string); words[0] == "GET" && readable && !w.drawn[text] {
+		w.Fatalf("%q replies %.100q, which nobody has set", words, got)
+	}
 	if words[0] != "QLIST" {
 		return
 	}

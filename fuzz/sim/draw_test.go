@@ -32,8 +32,11 @@ func (w *world) moment() string { return fmt.Sprint(max(0, w.wall()-500+w.r.Int6
 // command draws a command, which may be of a claim that ends meanwhile.
 func (w *world) command() []string {
 	q := pick(w, queues[0], queues[0], queues[1], queues[2])
-	if w.chance(12) {
+	switch {
+	case w.chance(12):
 		q = ends
+	case w.chance(12):
+		return w.value(pick(w, values...))
 	}
 	switch n := w.r.IntN(100); {
 	case n < 26:
@@ -74,6 +77,19 @@ func (w *world) command() []string {
 		return w.share(q)
 	}
 	return []string{"QSHOW", q, w.id(q)}
+}
+
+// values are the names of strings.
+var values = []string{"s1", "s2", "s3"}
+
+func (w *world) value(name string) []string {
+	switch w.r.IntN(6) {
+	case 0:
+		return []string{"GET", name}
+	case 1:
+		return []string{"DEL", name}
+	}
+	return []string{"SET", name, w.payload()}
 }
 
 func (w *world) push(q string) []string {

@@ -166,6 +166,9 @@ func (w *world) look() {
 	for _, q := range queues {
 		commands = append(commands, []string{"QLIST", q, "COUNT", "1000"}, []string{"QSTAT", q}, []string{"QGET", q}, []string{"QSHARES", q}, []string{"QLEN", q})
 	}
+	for _, name := range values {
+		commands = append(commands, []string{"GET", name})
+	}
 	w.send(w.looker, commands)
 	for range 100 {
 		if w.turn(); w.over() {
