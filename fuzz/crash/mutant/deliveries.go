@@ -56,7 +56,7 @@ func forgetOf(s *store, state content.State, change func(d *content.Delivery)) {
 	}
 }
 
-// doneNotKept leaves out the put of one packet in 16 that is done. Its queue would keep it.
+// doneNotKept leaves out the put of one packet in 4 that is done. Its queue would keep it.
 func doneNotKept(s *store) {
 	s.unchecked = true
 	n := 0
@@ -65,7 +65,7 @@ func doneNotKept(s *store) {
 		for _, op := range ops {
 			if op.Kind == content.OpPutDelivery && op.Delivery.State == content.Done {
 				n++
-				done[op.Delivery.Identity] = n%16 == 0
+				done[op.Delivery.Identity] = n%4 == 0
 			}
 		}
 		return slices.DeleteFunc(ops, func(op content.Op) bool { return op.Kind == content.OpPut && done[op.ID.Seq] })
@@ -141,7 +141,7 @@ func deadAndReady(s *store) {
 	}
 }
 
-// ackForgotten leaves out one in 16 deletions of packets that were claimed.
+// ackForgotten leaves out one in 4 deletions of packets that were claimed.
 func ackForgotten(s *store) {
 	n := 0
 	s.edit = func(ops []content.Op) []content.Op {
@@ -150,7 +150,7 @@ func ackForgotten(s *store) {
 				return false
 			}
 			n++
-			return n%16 == 0
+			return n%4 == 0
 		})
 	}
 }

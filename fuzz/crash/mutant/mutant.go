@@ -452,7 +452,7 @@ func firstPutDropped(s *store) {
 	}
 }
 
-// halfMove leaves out one half of every eighth move. A move deletes a packet and puts it again, in
+// halfMove leaves out one half of every second move. A move deletes a packet and puts it again, in
 // the same batch and with the same key or payload, at another place.
 func halfMove(s *store, half content.OpKind) {
 	s.unchecked = true
@@ -469,9 +469,9 @@ func halfMove(s *store, half content.OpKind) {
 			if op.Kind != content.OpPut || !moved {
 				continue
 			}
-			if n++; n%8 == 0 && half == content.OpPut {
+			if n++; n%2 == 0 && half == content.OpPut {
 				left[i] = true
-			} else if n%8 == 0 {
+			} else if n%2 == 0 {
 				left[at] = true
 			}
 		}
