@@ -17,11 +17,11 @@ func get(s *Server, c call) any {
 }
 
 func del(s *Server, c call) any {
-	if no := s.takes(); no != nil {
-		return no
-	}
 	if _, ok := s.values[c.name]; !ok {
 		return int64(0)
+	}
+	if no := s.takes(); no != nil {
+		return no
 	}
 	s.changes++
 	delete(s.values, c.name)

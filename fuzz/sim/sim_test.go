@@ -257,6 +257,27 @@ func (w *world) ahead() {
 	}
 }
 
+// drop drops a queue of more packets than go at once, and ends amid what deletes them.
+func (w *world) drop() {
+	words := []string{"QMPUSH", ends, "200"}
+	for i := range 200 {
+		words = append(words, fmt.Sprint("f", i))
+	}
+	c := w.connect()
+	w.send(c, [][]string{words})
+	for range 2 + w.r.IntN(3) {
+		w.turn()
+	}
+	if !w.over() {
+		w.drawFate(20)
+		w.send(c, [][]string{{"QDROP", ends}})
+	}
+	for range 6 {
+		w.turn()
+	}
+	w.restart()
+}
+
 // once does one operation.
 func (w *world) once() {
 	w.f.ops++
@@ -282,7 +303,11 @@ func (w *world) once() {
 		w.drawSkew()
 		w.turn()
 	case n < 169:
-		w.ahead()
+		if w.chance(3) {
+			w.drop()
+		} else {
+			w.ahead()
+		}
 	case n < 180:
 		if w.endAt == 0 {
 			w.drawFate(40)
