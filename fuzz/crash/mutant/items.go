@@ -73,7 +73,7 @@ func valuesLater(s *store) {
 	}
 }
 
-// valueDropped leaves out one in 16 puts of strings and fields.
+// valueDropped leaves out one in 4 puts of strings and fields.
 func valueDropped(s *store) {
 	s.unchecked = true
 	n := 0
@@ -83,7 +83,7 @@ func valueDropped(s *store) {
 				return false
 			}
 			n++
-			return n%16 == 0
+			return n%4 == 0
 		})
 	}
 }
