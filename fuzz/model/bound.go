@@ -74,10 +74,8 @@ func qclose(s *Server, c call) any {
 	return int64(1)
 }
 
+// qdrop is not refused where a full disk stops what changes anything, nor is del.
 func qdrop(s *Server, c call) any {
-	if no := s.takes(); no != nil {
-		return no
-	}
 	windows := slices.ContainsFunc(s.windows, func(w window) bool { return w.queue == c.name && !w.over })
 	if !s.exists(c.name) && !windows {
 		return Err("NOQUEUE")

@@ -20,9 +20,6 @@ func del(s *Server, c call) any {
 	if _, ok := s.values[c.name]; !ok {
 		return int64(0)
 	}
-	if no := s.takes(); no != nil {
-		return no
-	}
 	s.changes++
 	delete(s.values, c.name)
 	return int64(1)
