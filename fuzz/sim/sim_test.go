@@ -237,7 +237,9 @@ func (w *world) ahead() {
 		w.turn()
 	}
 	w.skews = []int64{3_600_000, 0}
-	w.restart()
+	if w.restart(); !w.over() && w.chance(2) {
+		w.drawFate(60)
+	}
 	for range 4 {
 		if !w.over() {
 			w.f.ahead++
@@ -349,6 +351,9 @@ func simulate(run *simulated.Run, f *figures) {
 		w.giveUp()
 		w.disk.Unmount()
 	}()
+	if w.chance(3) {
+		w.drawFate(25)
+	}
 	w.start(true)
 	for w.op = range *ops {
 		w.once()
