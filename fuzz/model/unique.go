@@ -59,6 +59,11 @@ func (s *Server) endWindows() {
 	}
 }
 
+// Undefined says that the disk has no queue with a name any more.
+func (s *Server) Undefined(queue string) {
+	s.windows = slices.DeleteFunc(s.windows, func(w window) bool { return w.queue == queue && w.over })
+}
+
 // Forgotten says that the disk has no window of a packet any more.
 func (s *Server) Forgotten(id int64) {
 	s.windows = slices.DeleteFunc(s.windows, func(w window) bool { return w.id == id && w.over })

@@ -81,11 +81,7 @@ func (s store) Some(from content.PacketID, n int, fn func(content.PacketID, *con
 func (s store) Apply(b *broker.Batch) error {
 	w := s.w
 	next := w.s.Control().Batch + 1
-	b.Each(func(op content.Op) {
-		if op.Kind == content.OpDeleteUnique {
-			w.model.Forgotten(int64(op.Unique.Identity - content.FirstSeq))
-		}
-	})
+	b.Each(w.learn)
 	w.come[next] = w.model.Clone()
 	if planted() != "" { // which may make two batches of it
 		w.come[next+1] = w.come[next]
@@ -104,4 +100,20 @@ func (s store) Apply(b *broker.Batch) error {
 		w.applied(last, changes)
 	}
 	return err
+}
+
+// learn has the model learn which windows that are over a batch deletes. They go with their queue.
+func (w *world) learn(op content.Op) {
+	switch op.Kind {
+	case content.OpPutQueue:
+		w.defined[string(op.Queue.Name)] = op.Queue.ID
+	case content.OpDeleteQueue:
+		for name, id := range w.defined {
+			if id == op.Queue.ID {
+				w.model.Undefined(name)
+			}
+		}
+	case content.OpDeleteUnique:
+		w.model.Forgotten(int64(op.Unique.Identity - content.FirstSeq))
+	}
 }

@@ -44,8 +44,9 @@ type world struct {
 	looker   *client // who looks at all
 	ports    uint16
 	payloads int
-	drawn    map[string]bool // payloads
-	flooded  bool            // once: a look shows a thousand packets at most
+	drawn    map[string]bool   // payloads
+	defined  map[string]uint32 // queues as the disk has them, by their names
+	flooded  bool              // once: a look shows a thousand packets at most
 
 	failing int                                 // in turns one read of so many fails; 0: none
 	loose   func(words []string, got, want any) // judges replies; nil: they are what the model says
@@ -340,7 +341,7 @@ func (w *world) room() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *figures) {
-	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}}
+	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}}
 	f.seeds++
 	w.options = storage.Options{Stepped: w.wait, Window: pick(w, int64(16<<10), 64<<10, 256<<10), Sync: w.drawSync()}
 	w.come = map[uint64]*model.Server{0: w.model.Clone()}
