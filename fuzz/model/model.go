@@ -38,6 +38,23 @@ type Server struct {
 	changes     int
 }
 
+// Stored is what a start at a moment would show, but for totals: some of them wait for a batch that
+// something else needs.
+func (s *Server) Stored(now int64) string {
+	c := s.Clone()
+	c.Restart(now, 0, false)
+	c.steady, c.room = 0, All
+	c.packets = slices.DeleteFunc(c.packets, func(p *packet) bool { return p.over || p.goes != 0 && p.goes <= now })
+	c.windows = slices.DeleteFunc(c.windows, func(w window) bool { return w.over })
+	for name, q := range c.queues {
+		q.endPauses(now)
+		if q.counters, q.atMost = [counters]int64{}, false; !q.own {
+			delete(c.queues, name)
+		}
+	}
+	return fmt.Sprintf("%sunique ids %v, strings %v\n", c.Dump(), c.windows, c.values)
+}
+
 // Room says what a disk that is nearly full has a server refuse.
 type Room int
 

@@ -147,6 +147,10 @@ func bugs() []Bug {
 		{"the tally is not compared", "content/tally.go", "storage TestSimulation -sim.seed=1",
 			"fits := *want == *got", "fits := true || *want == *got"},
 
+		// The loop.
+		{"a turn leaves its batch out", "../netproto/loop.go", "fuzz/sim TestSimulation -sim.seed=1",
+			"batch = l.machine.Take()\n", "if batch = l.machine.Take(); batch != nil && l.now%2 == 0 {\n\t\t\tl.machine.Done()\n\t\t\tbatch = nil\n\t\t}\n"},
+
 		// Shares and limits.
 		{"a slot is freed twice", "../index/shares.go", "index TestClaimsGoByWeightWhateverTheNumberOfWorkers",
 			"s.claimed += uint32(by)", "s.claimed += uint32(by)\n\t\tif by < 0 && s.claimed > 0 {\n\t\t\ts.claimed--\n\t\t}"},

@@ -123,8 +123,12 @@ func (w *world) turn() {
 	w.turning = true
 	err := w.loop.Turn()
 	w.turning = false
-	if err == nil && !w.dead && !w.stuck {
-		w.onDisk = w.model.Changes() // what came and went needed no batch
+	if changes := w.model.Changes(); err == nil && !w.dead && !w.stuck && changes > w.onDisk {
+		now := w.turnAt // what comes and goes in a turn needs no batch
+		if got, want := w.model.Stored(now), w.come[w.acked].Stored(now); got != want {
+			w.Fatalf("there is no batch of what has changed: there is\n%s\nand batch %d has\n%s", got, w.acked, want)
+		}
+		w.onDisk = changes
 	}
 	w.collect()
 	if err != nil {
