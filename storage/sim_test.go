@@ -75,9 +75,19 @@ type fate struct {
 
 type simFigures struct{ ops, batches, cuts, kills, faults, calls, nested, starts, copies, rotten, taken int64 }
 
-// within says that an error is one of a call that failed, or of a process that has ended.
+// errOver is what a log says that takes nothing more.
+var errOver = errors.New("the term is over")
+
+// within says that an error may be: the process has ended, a call has failed in this operation, or
+// it is the error of one that failed since the start.
 func (c *sim) within(err error) bool {
-	return err == nil || c.dead || c.hit != "" || c.hurt && errors.Is(err, ErrFull)
+	is := func(fault error) bool { return errors.Is(err, fault) }
+	return err == nil || c.dead || c.hit != "" || c.hurt && slices.ContainsFunc(append(faults(), ErrFull, errOver), is)
+}
+
+// faults are the errors of calls that fail.
+func faults() []error {
+	return []error{syscall.EIO, syscall.ENOSPC, syscall.ENOMEM, simulated.ErrGarbled}
 }
 
 func (c *sim) must(what string, err error) {
@@ -423,8 +433,7 @@ func (c *sim) once() {
 		}
 	case n < 196:
 		if c.failAt == 0 {
-			faults := []error{syscall.EIO, syscall.ENOSPC, syscall.ENOMEM, simulated.ErrGarbled}
-			c.failAt, c.fault = c.disk.Calls()+1+c.r.Int64N(40), faults[c.r.IntN(len(faults))]
+			c.failAt, c.fault = c.disk.Calls()+1+c.r.Int64N(40), faults()[c.r.IntN(4)]
 		}
 	default:
 		c.room(c.r.Int64N(2) * (c.disk.Used() + 1<<20 + c.r.Int64N(1<<20)))

@@ -23,7 +23,7 @@ func (c *sim) keep() {
 	last := c.acked
 	c.keeps = last
 	err := c.s.Keep()
-	if !c.within(err) && !c.hurt {
+	if !c.within(err) {
 		c.Fatalf("it does not keep: %v", err)
 	}
 	c.Say("keeps batch %d: %v", last, err)

@@ -37,8 +37,14 @@ type fate struct {
 	ended  bool   // the loop has, by a call that failed
 }
 
-// within says that an error may be: a call has failed, or the process has ended.
-func (w *world) within(err error) bool { return err == nil || w.dead || w.hurt }
+// faults are the errors of calls that fail.
+func faults() []error { return []error{syscall.EIO, syscall.ENOSPC, syscall.ENOMEM} }
+
+// within says that an error may be: it is that of a call that has failed, or the process has ended.
+func (w *world) within(err error) bool {
+	is := func(fault error) bool { return errors.Is(err, fault) }
+	return err == nil || w.dead || w.hurt && slices.ContainsFunc(append(faults(), broker.ErrDiskFull), is)
+}
 
 func (w *world) must(what string, err error) {
 	w.Helper()
@@ -262,5 +268,5 @@ func (w *world) applied(batch uint64, changes int) {
 // drawFault draws a call that fails.
 func (w *world) drawFault() {
 	w.failAt = w.disk.Calls() + 1 + w.r.Int64N(60)
-	w.fault = []error{syscall.EIO, syscall.ENOSPC, syscall.ENOMEM}[w.r.IntN(3)]
+	w.fault = faults()[w.r.IntN(3)]
 }
