@@ -378,6 +378,9 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("no client has sent %s", word)
 		}
 	}
+	if f.seeds >= 20 && min(f.cuts, f.kills, f.faults, f.full, f.ahead, f.unread, f.damaged) == 0 {
+		t.Error("something never happens")
+	}
 	t.Logf("%+v in %v", f, time.Since(begun).Round(time.Millisecond))
 }
 
