@@ -19,10 +19,13 @@ type Wire struct {
 	tell    func(hungUp bool)
 }
 
+// Local is the address that all clients connect to.
+var Local = netip.MustParseAddrPort("127.0.0.1:6379")
+
 // Connect makes a connection of a client at remote.
 func Connect(s *netproto.Server, remote netip.AddrPort) (w *Wire, err error) {
 	w = &Wire{}
-	w.tell, err = s.Attach(remote, (*end)(w))
+	w.tell, err = s.Attach(Local, remote, (*end)(w))
 	return w, err
 }
 
@@ -61,7 +64,10 @@ type end Wire
 
 func (e *end) Read(b []byte) (n int, err error) {
 	n = copy(b, e.in)
-	if e.in = e.in[n:]; n == 0 && e.hungUp {
+	if e.in = e.in[n:]; len(e.in) == 0 {
+		e.in = nil // a wire keeps nothing that has arrived
+	}
+	if n == 0 && e.hungUp {
 		return 0, io.EOF
 	}
 	return n, nil
