@@ -8,10 +8,19 @@ import (
 	"github.com/holdfast-queue/holdfast/broker"
 )
 
-// awaitBlocked returns once so many clients are blocked, as another client sees them.
+// awaitBlocked expects so many clients to be blocked by what was sent, as another client sees them.
+// What redis-server reads comes later.
 func (c *conn) awaitBlocked(n int) {
 	c.t.Helper()
-	for !strings.Contains(c.text("INFO", "clients"), fmt.Sprintf("blocked_clients:%d\r\n", n)) {
+	if c.wire != nil {
+		c.door.settle()
+	}
+	for want := fmt.Sprintf("blocked_clients:%d\r\n", n); ; {
+		if got := c.text("INFO", "clients"); strings.Contains(got, want) {
+			return
+		} else if c.wire != nil {
+			c.t.Fatalf("want %s in\n%s", want, got)
+		}
 	}
 }
 

@@ -3,13 +3,11 @@ package resp
 import (
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
+
+	"github.com/holdfast-queue/holdfast/netproto/inmemory"
 )
 
 func TestConnectionCommands(t *testing.T) {
@@ -114,29 +112,6 @@ func TestRepliesCanBeSwitchedOff(t *testing.T) {
 	c.ask("CLIENT REPLY x", "-ERR syntax error\r\n")
 }
 
-func TestAClientThatIsPassedOnSeesTheAddressOfTheDoor(t *testing.T) {
-	d := newDoor(t, Config{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c := dial(t, l.Addr())
-	far, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.server.Pass(far, netip.MustParseAddrPort("192.0.2.1:7"))
-	door := d.server.Addr().String()
-	_, port, _ := net.SplitHostPort(door)
-	if got, want := c.text("INFO", "server"), "tcp_port:"+port+"\r\n"; !strings.Contains(got, want) {
-		t.Errorf("no %q in:\n%s", want, got)
-	}
-	if got, want := c.text("CLIENT", "LIST"), "addr=192.0.2.1:7 laddr="+door; !strings.Contains(got, want) {
-		t.Errorf("no %q in: %s", want, got)
-	}
-}
-
 func TestClientsAreListedAndKilled(t *testing.T) {
 	d := newDoor(t, Config{})
 	a, b, other := d.dial(), d.dial(), d.dial()
@@ -145,7 +120,10 @@ func TestClientsAreListedAndKilled(t *testing.T) {
 	}
 	b.ask("CLIENT SETNAME worker", "+OK\r\n")
 	list := a.text("CLIENT", "LIST")
-	for _, want := range []string{"id=1 addr=" + a.LocalAddr().String() + " laddr=" + d.server.Addr().String(), "cmd=client|list", "name=worker", "flags=N db=0", "resp=2"} {
+	if got := a.text("INFO", "server"); !strings.Contains(got, "tcp_port:6379\r\n") {
+		t.Errorf("no port in:\n%s", got)
+	}
+	for _, want := range []string{"id=1 addr=" + a.wire.Addr().String() + " laddr=" + inmemory.Local.String(), "cmd=client|list", "name=worker", "flags=N db=0", "resp=2"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %q in the list of clients:\n%s", want, list)
 		}
@@ -161,7 +139,7 @@ func TestClientsAreListedAndKilled(t *testing.T) {
 	a.ask("CLIENT KILL ID 2", ":1\r\n")
 	b.wantEnd()
 	a.ask("CLIENT KILL ID 2", ":0\r\n")
-	a.ask("CLIENT KILL "+other.LocalAddr().String(), "+OK\r\n")
+	a.ask("CLIENT KILL "+other.wire.Addr().String(), "+OK\r\n")
 	other.wantEnd()
 	if got := a.text("CLIENT", "LIST"); strings.Count(got, "\n") != 1 {
 		t.Errorf("killed clients are listed:\n%s", got)
@@ -212,7 +190,7 @@ func TestWhatTheServerTellsOfItself(t *testing.T) {
 }
 
 func TestWrongPasswordsAreLogged(t *testing.T) {
-	var log lockedBuffer
+	var log strings.Builder
 	d := newDoor(t, Config{Password: "right", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c := d.dial()
 	c.ask("AUTH right", "+OK\r\n")
@@ -221,44 +199,26 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 	}
 	c.ask("AUTH guess", "-"+errWrongPass+"\r\n")
 	c.ask("HELLO 3 AUTH default guess", "-"+errWrongPass+"\r\n")
-	want := `level=WARN msg="login failed" protocol=redis remote=` + c.LocalAddr().String() + ` user=default error="wrong user or password"` + "\n"
+	want := `level=WARN msg="login failed" protocol=redis remote=` + c.wire.Addr().String() + ` user=default error="wrong user or password"` + "\n"
 	if got := log.String(); strings.Count(got, want) != 2 || strings.Contains(got, "guess") {
 		t.Errorf("the log is %q, want twice %q", got, want)
 	}
 }
 
 func TestAWrongPasswordIsLoggedThoughItsClientHangsUp(t *testing.T) {
-	var log lockedBuffer
-	users := hashedUser(t)
-	c := newDoor(t, Config{Users: users, Logger: slog.New(slog.NewTextHandler(&log, nil))}).dial()
-	c.send("AUTH u wrong\r\n")
-	end, want := time.Now().Add(time.Minute), `remote=`+c.LocalAddr().String()+` user=u error="wrong`
-	for users.Failed() == 0 && time.Now().Before(end) { // then its penalty begins
-		runtime.Gosched()
-	}
-	_ = c.Close()
-	for !strings.Contains(log.String(), want) && time.Now().Before(end) {
-		runtime.Gosched()
-	}
-	if got := log.String(); !strings.Contains(got, want) {
-		t.Errorf("the log is %q, want %q", got, want)
-	}
-}
-
-// lockedBuffer is a buffer that several goroutines use.
-type lockedBuffer struct {
-	mu sync.Mutex
-	strings.Builder
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Builder.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Builder.String()
+	slow(t, func(d *door) {
+		var log strings.Builder
+		d.protocol.config.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		c := d.dial()
+		c.send("AUTH u wrong\r\n")
+		d.settle()
+		synctest.Wait() // until its penalty begins
+		_ = c.Close()
+		d.settle()
+		synctest.Wait() // until it has ended
+		d.settle()
+		if got, want := log.String(), `remote=`+c.wire.Addr().String()+` user=u error="wrong`; !strings.Contains(got, want) {
+			t.Errorf("the log is %q, want %q", got, want)
+		}
+	})
 }

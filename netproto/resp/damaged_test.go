@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"strings"
@@ -11,11 +11,11 @@ func TestCommandsSayThatDamagedPacketsAreNotThere(t *testing.T) {
 		"LRANGE l 0 -1": "[]", "LINDEX l 0": "$-1", "QPOP l": "[]", "QCLAIM l": "[]", "QPEEK l": "[]", "QSTAT l": "$-1",
 	} {
 		t.Run(command, func(t *testing.T) {
-			d := newDoor(t)
-			dial(t, d.addr()).do("RPUSH", "l", "a", "b")
-			d.unreadable = true
+			d := newOther(t)
+			d.dial().do("RPUSH", "l", "a", "b")
 			d.restart()
-			got := dial(t, d.addr()).do(strings.Fields(command)...)
+			d.disk.rotten = true
+			got := d.dial().do(strings.Fields(command)...)
 			if n := len(got.elements); command == "QSTAT l" {
 				got = got.elements[n-1] // the age
 			}
@@ -27,11 +27,11 @@ func TestCommandsSayThatDamagedPacketsAreNotThere(t *testing.T) {
 }
 
 func TestInfoCountsThePacketsThatWereSetAside(t *testing.T) {
-	d := newDoor(t)
-	dial(t, d.addr()).do("RPUSH", "l", "a", "b")
-	d.unreadable = true
+	d := newOther(t)
+	d.dial().do("RPUSH", "l", "a", "b")
 	d.restart()
-	c := dial(t, d.addr())
+	d.disk.rotten = true
+	c := d.dial()
 	c.do("LPOP", "l")
 	c.do("DEL", "l")
 	if got := c.do("INFO", "persistence").text; !strings.Contains(got, "damaged_packets:2\r\n") {

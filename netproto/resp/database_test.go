@@ -21,15 +21,14 @@ func TestQueuesAreThoseOfTheSelectedDatabase(t *testing.T) {
 	if got := c.payloads(); got != "x" {
 		t.Fatalf("claimed %q", got)
 	}
-	d.now.Add(11)
+	d.now += 11
 	other.ask("QLEN q", ":0\r\n")
 	c.ask("QUEUES", "*2\r\n$1\r\nq\r\n$4\r\ndead\r\n")
 	c.ask("LRANGE dead 0 -1", "*1\r\n$1\r\nx\r\n")
 	c.ask("QREDRIVE dead", ":1\r\n")
 	c.ask("LRANGE q 0 -1", "*1\r\n$1\r\nx\r\n")
 	other.ask("DBSIZE", ":0\r\n")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	c.ask("QUEUES", "*0\r\n")
 	c.ask("SELECT 3", "+OK\r\n")

@@ -19,11 +19,11 @@ func TestAPacketPushedForAMomentIsReadyThen(t *testing.T) {
 		t.Errorf("it is delayed until %s", got)
 	}
 	d.stop()
-	d.now.Add(999)
+	d.now += 999
 	d.start()
 	c = d.dial()
 	c.ask("LLEN q", ":2\r\n")
-	d.now.Add(1)
+	d.now += 1
 	c.ask("LLEN q", ":4\r\n")
 }
 
@@ -32,13 +32,12 @@ func TestAPacketThatFailedIsReadyAgainAtTheMomentOfItsNack(t *testing.T) {
 	c := d.dial()
 	c.ask("QMPUSH q 2 a b", onTheWire(`*2 | "1" | "2"`))
 	c.line("QCLAIM", "q", "COUNT", "2", "CONSUMER", "w")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	c.ask(fmt.Sprint("QNACK q 1 3 AT ", doorTime-1), bulkReply("ready"))
 	c.ask(fmt.Sprint("QNACK q 2 4 AT ", doorTime+5), bulkReply("delayed"))
 	c.ask("LLEN q", ":1\r\n")
-	d.now.Add(5)
+	d.now += 5
 	c.ask("LLEN q", ":2\r\n")
 }
 
@@ -88,7 +87,7 @@ func TestATakeGoesOnWhereTheHeadOfTheQueueHasExpired(t *testing.T) {
 			if name != "look" {
 				c.ask("QPUSH q alive PRIO 4294967295", bulkReply(fmt.Sprint(many+1)))
 			}
-			d.now.Add(1000)
+			d.now += 1000
 			take(c)
 		})
 	}

@@ -1,9 +1,9 @@
-package resp_test
+package resp
 
 import (
 	"maps"
 	"net"
-	"os/exec"
+	process "os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,7 +61,7 @@ var otherShape = []string{
 }
 
 func TestArgumentsHaveTheShapeOfThoseOfRedis(t *testing.T) {
-	ours, theirs := dial(t, newDoor(t).addr()), dial(t, newOriginal(t).addr())
+	ours, theirs := newOther(t).dial(), newOriginal(t).dial()
 	for _, version := range []string{"2", "3"} {
 		ours.do("HELLO", version)
 		theirs.do("HELLO", version)
@@ -95,9 +95,9 @@ func (r reply) places() map[string]string {
 }
 
 func TestArityAndPlacesOfKeysAreThoseOfRedis(t *testing.T) {
-	redis := dial(t, newOriginal(t).addr()).do("COMMAND").places()
+	redis := newOriginal(t).dial().do("COMMAND").places()
 	compared := 0
-	for name, got := range dial(t, newDoor(t).addr()).do("COMMAND").places() {
+	for name, got := range newOther(t).dial().do("COMMAND").places() {
 		switch want, ok := redis[name]; {
 		case !ok || name == "object": // a container in Redis
 		case got != want:
@@ -115,14 +115,14 @@ func TestArityAndPlacesOfKeysAreThoseOfRedis(t *testing.T) {
 var asksForDocs = regexp.MustCompile(`^redis-cli ([7-9]|\d\d)`)
 
 func TestTheOriginalClientShowsTheSyntax(t *testing.T) {
-	path, err := exec.LookPath("redis-cli")
+	path, err := process.LookPath("redis-cli")
 	if err != nil {
 		t.Skip("redis-cli is not installed: apt install redis-tools")
 	}
-	if version, err := exec.Command(path, "--version").Output(); err != nil || !asksForDocs.Match(version) {
+	if version, err := process.Command(path, "--version").Output(); err != nil || !asksForDocs.Match(version) {
 		t.Skipf("redis-cli before 7.0 does not ask for COMMAND DOCS: %s, %v", version, err)
 	}
-	_, port, _ := net.SplitHostPort(newDoor(t).addr())
+	_, port, _ := net.SplitHostPort(listen(t, startLoop(t), New(Config{})))
 	for command, want := range map[string]string{
 		"QPUSH":       "queue payload [PRIO n] [KEY k] [TTL ms] [DELAY ms|AT unix-ms] [TAG name value [TAG name value ...]] [PRODUCER name] [LEASE ms] [META bytes] [UNIQUE id [WINDOW ms|UNTIL claim|end] [REPLACE] [TELL]] [BLOCK ms]",
 		"QACK":        "queue id token [id token ...] [COST n]",
@@ -130,7 +130,7 @@ func TestTheOriginalClientShowsTheSyntax(t *testing.T) {
 		"CLIENT INFO": "",
 		"MEMORY":      "",
 	} {
-		out, err := exec.Command(path, append([]string{"-p", port, "help"}, strings.Fields(command)...)...).CombinedOutput()
+		out, err := process.Command(path, append([]string{"-p", port, "help"}, strings.Fields(command)...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

@@ -3,14 +3,10 @@ package resp
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"github.com/holdfast-queue/holdfast/storage"
 )
@@ -78,8 +74,8 @@ func TestOperatorsAreTold(t *testing.T) {
 	c.qpush("\xff\"")
 	c.line("QPUSH", "\xff\"", "x") // which is refused
 	a.wantTold(eventsChannel, `{"event":"bound","at":1700000000000,"database":3,"queue":{"base64":"/yI="}}`)
-	d.disk.level.Store(int32(storage.NoPush))
-	d.now.Add(1000)
+	d.disk.level = storage.NoPush
+	d.now += 1000
 	c.line("PING")
 	a.wantTold(eventsChannel, `{"event":"disk","at":1700000001000,"state":"refuses pushes"}`)
 }
@@ -88,11 +84,8 @@ func TestWhatIsNotOnDiskIsNotTold(t *testing.T) {
 	d := newDoor(t, Config{})
 	a, c := d.dial(), d.dial()
 	a.subscribe(tailPrefix + "q")
-	entered, leave := d.disk.hold()
 	c.send(request("QPUSH", "q", "x"))
-	<-entered
-	a.wantNothing()
-	close(leave)
+	d.disk.commit = a.hasNothing
 	a.told(tailPrefix + "q")
 	c.value()
 }
@@ -151,7 +144,7 @@ func TestAListenerIsToldWhatItMayLookAt(t *testing.T) {
 		c.qpush(queue)
 		c.die(queue, queue)
 	}
-	d.disk.level.Store(int32(storage.NoPush))
+	d.disk.level = storage.NoPush
 	c.line("PING")
 	for _, want := range []struct {
 		c    *conn
@@ -163,14 +156,11 @@ func TestAListenerIsToldWhatItMayLookAt(t *testing.T) {
 	}
 	wantRecent := func(user string, want int) {
 		t.Helper()
-		_ = d.loop.Do(func(*broker.Tx) error {
-			pass := access.NewPass(d.config.Users)
-			pass.Enter(d.config.Users.Users().Named(user))
-			if got := d.protocol.Recent(&pass); len(got) != want {
-				t.Errorf("recent events of %s: %s", user, got)
-			}
-			return nil
-		})
+		pass := access.NewPass(d.config.Users)
+		pass.Enter(d.config.Users.Users().Named(user))
+		if got := d.protocol.Recent(&pass); len(got) != want {
+			t.Errorf("recent events of %s: %s", user, got)
+		}
 	}
 	wantRecent("all", 3)
 	wantRecent("looker", 1)
@@ -200,26 +190,24 @@ func TestATailEndsWithTheRightToLook(t *testing.T) {
 func TestAListenerThatDoesNotReadIsToldHowMuchItMissed(t *testing.T) {
 	d := newDoor(t, Config{})
 	slow, fast, c := d.dial(), d.dial(), d.dial()
-	_ = slow.Conn.(*net.TCPConn).SetReadBuffer(32 << 10) // the system takes little for it
 	queue := strings.Repeat("q", 60_000)
 	channel := tailPrefix + queue
 	slow.subscribe(channel)
 	fast.subscribe(channel)
-	const n = 600
+	slow.wire.Stall(true)
+	const n = 2 * maxTold / 60_000
 	for i := range n {
 		c.qpush(queue)
 		if got := fast.told(channel); !strings.Contains(got, fmt.Sprintf(`"id":"%d"`, 1+i)) {
 			t.Fatalf("the other listener was told %.100s as number %d", got, 1+i)
 		}
 	}
-	_ = d.loop.Do(func(*broker.Tx) error {
-		for _, s := range d.protocol.sessions {
-			if unsent := s.peer.Unsent(); unsent > maxTold+1<<18 {
-				t.Errorf("%d bytes wait for a listener", unsent)
-			}
+	for _, s := range d.protocol.sessions {
+		if unsent := s.peer.Unsent(); unsent > maxTold+1<<18 {
+			t.Errorf("%d bytes wait for a listener", unsent)
 		}
-		return nil
-	})
+	}
+	slow.wire.Stall(false)
 	got, missed := 0, 0
 	for got+missed < n { // it is told once more where the system took some of it meanwhile
 		last := slow.told(channel)
@@ -245,7 +233,6 @@ func TestAListenerMissesNothingThatACommitTellsInOrder(t *testing.T) {
 	a, c := d.dial(), d.dial()
 	a.subscribe(tailPrefix + "q")
 	c.send("MULTI\r\n" + strings.Repeat("QPUSH q x\r\n", 5000) + "EXEC\r\n")
-	go func() { _, _ = io.Copy(io.Discard, c) }() // ends with the connection
 	for i := range maxTailedAtOnce {
 		if got := a.told(tailPrefix + "q"); !strings.Contains(got, fmt.Sprintf(`"id":"%d"`, 1+i)) {
 			t.Fatalf("told %s as number %d", got, 1+i)
@@ -271,11 +258,8 @@ func TestAListenerThatMustGoLeavesThePacketToTheNextInLine(t *testing.T) {
 	c.awaitBlocked(2)
 	looker.Grants = nil
 	d.config.Users.Swap(users(t, looker))
-	entered, leave := d.disk.hold()
 	c.send(request("QPUSH", "q", "later", "DELAY", "1000000")) // of which the listener may not be told
-	<-entered
-	d.now.Add(2000) // the first packet is due in the turn in which the listener is to go
-	close(leave)
+	d.disk.commit = func() { d.now += 2000 }                   // the first packet is due in the turn in which the listener is to go
 	next.want("*2\r\n" + bulkReply("q") + bulkReply("late"))
 	goes.wantEnd()
 }
@@ -283,7 +267,7 @@ func TestAListenerThatMustGoLeavesThePacketToTheNextInLine(t *testing.T) {
 func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	looker := access.User{Name: "looker", Password: "looker", Grants: []access.Grant{{Glob: "q", Rights: access.Look | access.Push}}}
 	d := newDoor(t, Config{Users: access.NewControl(users(t, looker))})
-	claimer, c := d.dialAs("all"), d.dialAs("all") // a goroutine may still write the last reply of c
+	claimer, c := d.dialAs("all"), d.dialAs("all")
 	c.ask("QSET q bound-bytes 10 full block", "+OK\r\n")
 	c.ask("QPUSH q 12345", bulkReply("1"))
 	large := d.dialAs("looker").resp3()
@@ -295,16 +279,9 @@ func TestAReplyWaitsForItsCommitWhenAListenerMustGo(t *testing.T) {
 	c.awaitBlocked(2)
 	looker.Grants[0].Rights = access.Push
 	d.config.Users.Swap(users(t, looker))
-	entered, leave := d.disk.hold()
-	free := sync.OnceFunc(func() { close(leave) })
-	defer free()
-	claimer.send(request("QCLAIM", "q")) // the listener may not be told
-	<-entered
-	leave <- struct{}{}
+	d.disk.commit = func() { d.disk.commit = small.hasNothing } // while the small push is on its way to the disk
+	claimer.send(request("QCLAIM", "q"))                        // the listener may not be told
 	claimer.value()
-	small.wantNothing()
-	<-entered // the small push is on its way to the disk
-	free()
 	small.want(bulkReply("3")) // 2 is the token of the claim
 	large.wantEnd()
 }
@@ -326,7 +303,7 @@ func TestWhereManyListenToEventsFewerAreTold(t *testing.T) {
 		}
 		c.send(request("QCLAIM", "q", "COUNT", "256", "LEASE", "1"))
 		c.value()
-		d.now.Add(10)
+		d.now += 10
 		c.line("PING")
 		for told+missed < 256 {
 			text := first.told(eventsChannel)
@@ -344,9 +321,6 @@ func TestWhereManyListenToEventsFewerAreTold(t *testing.T) {
 	}
 	for _, o := range others {
 		_ = o.Close()
-	}
-	for left := len(others); left > 2; {
-		_ = d.loop.Do(func(*broker.Tx) error { left = len(d.protocol.sessions); return nil })
 	}
 	if told, missed := deaths(); told != 256 {
 		t.Errorf("of 256 deaths one listener was told %d and missed %d, want all", told, missed)

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -149,13 +148,9 @@ func TestAListWithAFilterGoesOnWhereItStopsLooking(t *testing.T) {
 func TestFiltersOfARequestAreBounded(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	const queues, sets = 4, 8000
-	go func() { // ends when all is sent, or the connection is closed
-		var pushes strings.Builder
-		for i := range queues * sets {
-			pushes.WriteString(request("QPUSH", fmt.Sprint("q", i%queues), "x", "TAG", "n", fmt.Sprint(i)))
-		}
-		_, _ = io.WriteString(c, pushes.String())
-	}()
+	for i := range queues * sets {
+		c.send(request("QPUSH", fmt.Sprint("q", i%queues), "x", "TAG", "n", fmt.Sprint(i)))
+	}
 	for i := range queues * sets {
 		c.want(bulkReply(fmt.Sprint(1 + i)))
 	}

@@ -44,7 +44,7 @@ func TestAClientOfAnotherNameIsRefusedWhereRolesAreExclusive(t *testing.T) {
 	two.ask("RESET", "+RESET\r\n")
 	one.ask("LPUSH q c", ":2\r\n")
 	two.ask("LPUSH q c", inUse("stage-2", "producer"))
-	address := other.LocalAddr().String()
+	address := other.wire.Addr().String()
 	other.ask("RPOP q", bulkReply("a"))
 	one.ask("RPOP q", inUse(address, "consumer"))
 	if figures := one.pairs("QSTAT", "q"); figures["producer"] != "stage-2" || figures["consumer"] != address {
@@ -103,8 +103,7 @@ func TestAPausedQueueIsAsIfEmptyForWhoTakes(t *testing.T) {
 	c.ask("RPUSH q a b", ":2\r\n")
 	c.ask("RPUSH other x y z", ":3\r\n")
 	c.ask("QSET q pause-in yes pause-out yes", "+OK\r\n")
-	d.stop()
-	d.start() // the pauses stay
+	d.restart() // the pauses stay
 	c = d.dial()
 	blocked := d.dial()
 	c.ask("QPUSH q c", pausedReply)
@@ -130,20 +129,19 @@ func TestAPauseEndsAtTheMomentThatQPAUSESays(t *testing.T) {
 	c.ask("RPUSH q a", ":1\r\n")
 	c.ask("QPAUSE q UNTIL 1700000005000", "+OK\r\n")
 	c.ask("QPAUSE q IN UNTIL 1700000001000", "+OK\r\n")
-	d.stop()
-	d.start() // the moments stay
+	d.restart() // the moments stay
 	c = d.dial()
 	c.ask("LPOP q", "$-1\r\n")
 	blocked, pushes := d.waiting(c, 0, "BLPOP q 0"), d.dial()
 	pushes.send(request("QPUSH", "q", "b", "BLOCK", "0"))
 	c.awaitBlocked(2)
-	d.now.Add(1000)
+	d.now += 1000
 	pushes.want(bulkReply("1"))
-	d.now.Add(3999)
+	d.now += 3999
 	if got := c.pairs("QGET", "q"); got["pause-in"] != "no" || got["pause-in-until"] != "0" || got["pause-out"] != "yes" || got["pause-out-until"] != "1700000005000" {
 		t.Error(got)
 	}
-	d.now.Add(1)
+	d.now += 1
 	blocked.want("*2\r\n" + bulkReply("q") + bulkReply("b"))
 	if got := c.pairs("QGET", "q"); got["pause-out"] != "no" || got["pause-out-until"] != "0" {
 		t.Error(got)
@@ -170,8 +168,7 @@ func TestADrainedQueueEndsTheTakesThatAreBlocked(t *testing.T) {
 	c.ask("QPUSH q x", bulkReply("1"))
 	c.ask("QCLOSE q", ":1\r\n")
 	c.ask("QCLOSE q", ":0\r\n")
-	d.stop()
-	d.start() // it stays closed
+	d.restart() // it stays closed
 	c = d.dial()
 	for _, push := range []string{"QPUSH q y", "QMPUSH q 2 y z", "LPUSH q y", "RPUSHX q y"} {
 		c.ask(push, closedReply)

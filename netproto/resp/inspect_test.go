@@ -30,7 +30,7 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 "consumer" | "w1"
 "state" | "claimed"`))
 	c.ask("QCLAIM jobs", "*0\r\n")
-	d.now.Add(1000)
+	d.now += 1000
 	c.ask("QPROGRESS jobs 1 2 40 halfway", "+OK\r\n")
 	c.ask("QEXTEND jobs 1 2 9000", ":1700000010000\r\n")
 	c.ask("QSHOW jobs 1", onTheWire("*38\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
@@ -52,7 +52,7 @@ func TestTheLifeOfAPacketInRESP2(t *testing.T) {
 "state" | "delayed"
 "reason" | "no disk"
 "last-error-class" | "no disk"`))
-	d.now.Add(2000)
+	d.now += 2000
 	c.ask("QPOP jobs", onTheWire("*1\n*24\n"+fields+`"attempt" | :1`+"\n"+more+`"consumer" | "w1"
 "reason" | "no disk"`))
 	c.ask("QSHOW jobs 1", noQueueReply)
@@ -78,10 +78,10 @@ func TestTheLifeOfAPacketInRESP3(t *testing.T) {
 	other := d.dial()
 	c.send(request("QCLAIM", "jobs", "BLOCK", "400"))
 	other.awaitBlocked(1)
-	d.now.Add(400)
+	d.now += 400
 	other.ask("QLEN jobs", ":1\r\n")
 	c.want("_\r\n")
-	d.now.Add(100)
+	d.now += 100
 	c.ask("CLIENT SETNAME w", "+OK\r\n")
 	c.ask("QCLAIM jobs", onTheWire("*1\n%11\n"+fields+`"attempt" | :1`+"\n"+more+`"token" | :2
 "lease-end" | :1700000030500
@@ -281,7 +281,7 @@ func TestAPacketSaysWhyItIsNotDelivered(t *testing.T) {
 		t.Errorf("a packet that died at 1700000000000 says %q", died)
 	}
 	c.ask("QSHOW q 100", "*-1\r\n")
-	d.now.Add(60_000)
+	d.now += 60_000
 	c.ask("QSHOW q 2", "*-1\r\n")
 }
 
@@ -298,7 +298,7 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 	c.payloads()
 	c.ask("QPUSH q late DELAY 5000", bulkReply("9"))
 	c.ask("QPUSH q zero PRIO 0 KEY k", bulkReply("10"))
-	d.now.Add(250)
+	d.now += 250
 	got := c.pairs("QSTAT", "q")
 	for name, want := range map[string]string{
 		"ready": "1", "hidden": "1", "delayed": "1", "claimed": "1", "dead": "1", "done": "1", "bytes": "13",
@@ -323,7 +323,7 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 			c.ask("QPUSH states x", bulkReply("11"))
 			c.ask("QSET states pause-in yes", "+OK\r\n")
 		case "1 1 1 0 0":
-			d.now.Add(2001)
+			d.now += 2001
 		case "1 1 1 0 1":
 			c.ask("QCLOSE states", ":1\r\n")
 		}
@@ -346,7 +346,7 @@ func TestTheFiguresOfAQueue(t *testing.T) {
 	}
 	for i, push := range []string{"LPUSH", "RPUSH"} { // one at each end
 		c.ask(push+" list x", fmt.Sprintf(":%d\r\n", i+1))
-		d.now.Add(1000)
+		d.now += 1000
 	}
 	if age := c.pairs("QSTAT", "list")["age"]; age != "2000" {
 		t.Errorf("the age is %s, want that of the packet that was pushed first", age)
@@ -359,7 +359,7 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 	c.ask("QMPUSH q 3 a b c", onTheWire(`*3 | "1" | "2" | "3"`))
 	c.send(request("QCLAIM", "q", "COUNT", "2", "CONSUMER", "w2"))
 	c.payloads()
-	d.now.Add(100)
+	d.now += 100
 	c.send(request("QCLAIM", "q", "CONSUMER", "w1"))
 	c.payloads()
 	c.ask("QACK q 3 6", ":1\r\n")
@@ -387,7 +387,7 @@ func TestConsumersAreShownWithWhatTheyHold(t *testing.T) {
 		}
 	}
 	c.ask("QCONSUMERS q", strings.NewReplacer("%5", "*10", "%6", "*12").Replace(want))
-	d.now.Add(broker.ConsumerTime)
+	d.now += broker.ConsumerTime
 	if got := c.line("QCONSUMERS", "q"); got != "*0" && got != "*1" {
 		t.Errorf("after a long time there are %s consumers", got)
 	}
@@ -450,7 +450,7 @@ func TestWhoPushedToAQueueIsListed(t *testing.T) {
 	c := d.dial()
 	c.ask("CLIENT SETNAME shop", "+OK\r\n")
 	c.ask("QPUSH q a", bulkReply("1"))
-	d.now.Add(5)
+	d.now += 5
 	c.ask("QMPUSH q 2 b c", onTheWire(`*2 | "2" | "3"`))
 	other := d.dial()
 	other.ask("CLIENT SETNAME shop", "+OK\r\n")
@@ -466,7 +466,7 @@ func TestWhoPushedToAQueueIsListed(t *testing.T) {
 	}
 	c.ask("QPRODUCERS q", onTheWire(`*2 | *10 | "name" | "again" | "seen" | :1700000000005 | "pushed" | :1 | "connection" | :1 | "user" | "default"
 *6 | "name" | "shop" | "seen" | :1700000000005 | "pushed" | :5`))
-	d.now.Add(broker.ConsumerTime)
+	d.now += broker.ConsumerTime
 	c.ask("QPUSH q g", bulkReply("6"))
 	c.ask("QPRODUCERS q", onTheWire(`*1 | *10 | "name" | "again" | "seen" | :1700000600005 | "pushed" | :2 | "connection" | :1 | "user" | "default"`))
 	c.ask("DEL q", ":1\r\n")

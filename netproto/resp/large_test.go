@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func numbers(n int, words ...string) []string {
 }
 
 // expect sends commands and holds their replies, each cut to a line, against what is wanted.
-func (c *client) expect(rows ...[2]string) {
+func (c *conn) expect(rows ...[2]string) {
 	c.t.Helper()
 	for _, row := range rows {
 		if got := c.do(strings.Fields(row[0])...).String(); got != row[1] {
@@ -34,27 +34,25 @@ func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
 		"a request": fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s\r\n", len(large), large),
 		"a line":    "SET k " + large[:63<<10] + "\r\n",
 	} {
-		d := newDoor(t)
+		d := newOther(t)
 		heap := func() int64 {
-			_ = d.loop.Do(func(*broker.Tx) error { return nil }) // behind the end of the last request
+			d.settle()
 			runtime.GC()
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			return int64(m.HeapAlloc)
 		}
-		clients := make([]*client, 64)
+		clients := make([]*conn, 64)
 		for i := range clients {
-			clients[i] = dial(t, d.addr())
-			clients[i].do("SET", "k", large[:63<<10]) // which a driver may keep room for
+			clients[i] = d.dial()
+			clients[i].do("SET", "k", large[:63<<10]) // for which a loop may keep room
 		}
 		before := heap()
 		for _, c := range clients {
-			if _, err := c.conn.Write([]byte(text)); err != nil {
-				t.Fatal(err)
-			}
+			c.send(text)
 			c.read()
 		}
-		// Who keeps the requests has all their bytes. With goroutines half was seen: why is not known.
+		// Who keeps the requests has all their bytes.
 		if grown := heap() - before; grown > int64(len(clients)*len(text)*3/4) {
 			t.Errorf("%d connections that sent %s of %d bytes keep %d bytes", len(clients), what, len(text), grown)
 		}
@@ -65,8 +63,8 @@ func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many packets are pushed and moved by one client")
 	}
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	const most = broker.MaxChanged
 	const n = 3 * most
 	fill(c, "l", n)
@@ -92,7 +90,7 @@ func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
 		t.Errorf("EXEC gave %.300s", replies)
 	}
 	d.restart()
-	c = dial(t, d.addr())
+	c = d.dial()
 	c.expect(
 		[2]string{"LLEN same", fmt.Sprint(":", 2*most-1)}, [2]string{"LLEN l", fmt.Sprint(":", n+3-most)},
 		[2]string{"LTRIM l 20000 -2", "+OK"}, [2]string{"LLEN l", fmt.Sprint(":", n+3-most-20_000-1)},
@@ -104,11 +102,11 @@ func TestOneCommandTakesNoMoreOfAGroupThanItsLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many packets are pushed by one client")
 	}
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	const n = broker.MaxChanged + 1
 	for range n {
-		c.send("QPUSH", "q", "x", "KEY", "k")
+		c.send(request("QPUSH", "q", "x", "KEY", "k"))
 	}
 	for range n {
 		c.read()
@@ -122,7 +120,7 @@ func TestOneCommandTakesNoMoreOfAGroupThanItsLimit(t *testing.T) {
 }
 
 func TestATransactionOfTooManyChangesIsNotBegun(t *testing.T) {
-	c := dial(t, newDoor(t).addr())
+	c := newOther(t).dial()
 	c.expect([2]string{"MULTI", "+OK"})
 	c.do(append([]string{"RPUSH", "l"}, numbers(broker.MaxChanged-1)...)...)
 	c.expect(
@@ -152,16 +150,16 @@ func TestATransactionOfTooManyChangesIsNotBegun(t *testing.T) {
 }
 
 func TestATransactionChangesWhateverItHolds(t *testing.T) {
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	value := strings.Repeat("x", 1_000_000)
 	c.expect([2]string{"MULTI", "+OK"})
 	const small = 9000
 	for i := range small {
-		c.send("RPUSH", "l", strconv.Itoa(i))
+		c.send(request("RPUSH", "l", strconv.Itoa(i)))
 	}
 	for i := range 2 {
-		c.send("SET", fmt.Sprint("large", i), value)
+		c.send(request("SET", fmt.Sprint("large", i), value))
 	}
 	for range small + 2 {
 		if got := c.read().String(); got != "+QUEUED" {
@@ -172,7 +170,7 @@ func TestATransactionChangesWhateverItHolds(t *testing.T) {
 		t.Errorf("EXEC gave %d replies", got)
 	}
 	d.restart()
-	c = dial(t, d.addr())
+	c = d.dial()
 	c.expect([2]string{"LLEN l", fmt.Sprint(":", small)}, [2]string{"STRLEN large1", fmt.Sprint(":", len(value))})
 }
 
@@ -180,7 +178,7 @@ func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many MB are written by one client")
 	}
-	c := dial(t, newDoor(t).addr())
+	c := newOther(t).dial()
 	const large = 33 // and a little more is 32 MiB
 	element := strings.Repeat("x", 1_000_000)
 	for range large / 3 {
@@ -208,7 +206,7 @@ func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
 }
 
 func TestATransactionPatchesThirtyTwoMiB(t *testing.T) {
-	c := dial(t, newDoor(t).addr())
+	c := newOther(t).dial()
 	c.expect([2]string{"SET s " + strings.Repeat("x", 1_000_000), "+OK"}, [2]string{"MULTI", "+OK"})
 	const patches = broker.MaxChanged / (1 + 1_000_000/2048)
 	for range patches + 1 {

@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"strconv"
@@ -9,7 +9,7 @@ import (
 )
 
 // fill pushes n elements to the right end of a list, 0 to n-1.
-func fill(c *client, name string, n int) {
+func fill(c *conn, name string, n int) {
 	c.t.Helper()
 	args := []string{"RPUSH", name}
 	for i := range n {
@@ -23,7 +23,7 @@ func fill(c *client, name string, n int) {
 }
 
 func TestAPopTakesNoMoreThanItsLimit(t *testing.T) {
-	c := dial(t, newDoor(t).addr())
+	c := newOther(t).dial()
 	const n = broker.MaxChanged + 5000
 	fill(c, "k", n)
 	list := c.do("LPOP", "k", strconv.Itoa(n)).elements
@@ -40,20 +40,17 @@ func TestAPopTakesNoMoreThanItsLimit(t *testing.T) {
 }
 
 func TestPacketsOfOtherProtocolsAreElements(t *testing.T) {
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	push := func(priority uint32, key, payload string) {
 		t.Helper()
-		err := d.loop.Do(func(tx *broker.Tx) error {
+		d.do(func(tx *broker.Tx) error {
 			r := broker.PushRequest{Queue: []byte("q"), Priority: priority, Payload: []byte(payload)}
 			if key != "" {
 				r.Key = []byte(key)
 			}
 			return tx.Atomic(func() error { return pushError(tx.Push(r)) })
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	push(200, "", "last")
 	push(1, "key", "best")
@@ -85,13 +82,10 @@ func TestPacketsOfOtherProtocolsAreElements(t *testing.T) {
 	}
 }
 
-// pushError is the error of a Push whose id does not matter.
-func pushError(_ broker.ID, err error) error { return err }
-
 // A trim of many elements goes on in the next turns; a transaction has one turn.
 func TestATrimOfManyElements(t *testing.T) {
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	c.do(numbers(10_000, "RPUSH", "l")...)
 	c.expect([2]string{"LTRIM l 3000 8999", "+OK"}, [2]string{"LLEN l", ":6000"}, [2]string{"LINDEX l 0", `"3000"`}, [2]string{"LINDEX l -1", `"8999"`})
 	for range 3 {

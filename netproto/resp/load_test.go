@@ -36,8 +36,7 @@ func TestALoadedPacketIsAsItWas(t *testing.T) {
 				if got := strings.Join(said, " "); got != x.want {
 					t.Errorf("got  %q\nwant %q", got, x.want)
 				}
-				d.stop()
-				d.start()
+				d.restart()
 				c = d.dial()
 			}
 		})
@@ -78,14 +77,13 @@ func TestALoadedWindowGoesOn(t *testing.T) {
 	c.ask("QLOAD q x EXPIRES 1 UNIQUE over WINDOW 1700000000000", nullReply)
 	c.ask("QPUSH q y UNIQUE gone", bulkReply("1"))
 	c.ask("QPUSH q y UNIQUE here", bulkReply("2"))
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	c.ask("QPUSH q y UNIQUE gone", bulkReply("1"))
 	c.ask("QPUSH q y UNIQUE here", bulkReply("2"))
 	c.ask("QPUSH q y UNIQUE over", bulkReply("3"))
 	c.ask("QLEN q", ":2\r\n")
-	d.now.Add(1000)
+	d.now += 1000
 	c.ask("QPUSH q y UNIQUE gone", bulkReply("4"))
 }
 

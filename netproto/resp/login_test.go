@@ -1,9 +1,9 @@
 package resp
 
 import (
-	"bufio"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/holdfast-queue/holdfast/netproto/access"
 	"golang.org/x/crypto/bcrypt"
@@ -27,121 +27,115 @@ func hashedUser(t testing.TB) *access.Control {
 }
 
 func TestALoginWaitsForItsVerdictAndTheRequestsBehindItToo(t *testing.T) {
-	users := hashedUser(t)
-	d := newDoor(t, Config{Users: users})
-	a, b, c := d.dial(), d.dial(), d.dial()
-	for _, one := range []*conn{a, b, c} {
-		one.ask("PING", "-"+errNoAuth+"\r\n")
-	}
-	a.send("AUTH u secret\r\nACL WHOAMI\r\n")
-	a.want("+OK\r\n$1\r\nu\r\n")
-	b.send("AUTH u wrong\r\nPING\r\nAUTH u secret\r\nPING\r\n")
-	b.want("-" + errWrongPass + "\r\n-" + errNoAuth + "\r\n+OK\r\n+PONG\r\n")
-	if got := c.line("HELLO", "3", "AUTH", "u", "secret", "SETNAME", "x"); got != "%7" {
-		t.Errorf("HELLO: %q", got)
-	}
+	slow(t, func(d *door) {
+		a, b, c := d.dial(), d.dial(), d.dial()
+		for _, one := range []*conn{a, b, c} {
+			one.ask("PING", "-"+errNoAuth+"\r\n")
+		}
+		a.send("AUTH u secret\r\nACL WHOAMI\r\n")
+		a.want("+OK\r\n$1\r\nu\r\n")
+		b.send("AUTH u wrong\r\nPING\r\nAUTH u secret\r\nPING\r\n")
+		b.want("-" + errWrongPass + "\r\n-" + errNoAuth + "\r\n+OK\r\n+PONG\r\n")
+		if got := c.line("HELLO", "3", "AUTH", "u", "secret", "SETNAME", "x"); got != "%7" {
+			d.t.Errorf("HELLO: %q", got)
+		}
+	})
 }
 
 func TestHelloLooksAPasswordUp(t *testing.T) {
-	d := newDoor(t, Config{Users: hashedUser(t)})
-	c := d.dial()
-	c.ask("HELLO 3 AUTH u wrong", "-"+errWrongPass+"\r\n")
-	c.ask("PING", "-"+errNoAuth+"\r\n")
-	if got := c.line("HELLO", "3", "AUTH", "u", "secret", "SETNAME", "x"); got != "%7" {
-		t.Errorf("HELLO: %q", got)
-	}
-	c = d.dial()
-	c.ask("AUTH secret", "-"+errWrongPass+"\r\n") // there is no user default
+	slow(t, func(d *door) {
+		c := d.dial()
+		c.ask("HELLO 3 AUTH u wrong", "-"+errWrongPass+"\r\n")
+		c.ask("PING", "-"+errNoAuth+"\r\n")
+		if got := c.line("HELLO", "3", "AUTH", "u", "secret", "SETNAME", "x"); got != "%7" {
+			d.t.Errorf("HELLO: %q", got)
+		}
+		c = d.dial()
+		c.ask("AUTH secret", "-"+errWrongPass+"\r\n") // there is no user default
+	})
 }
 
 func TestALongRequestMayFollowALogin(t *testing.T) {
-	d := newDoor(t, Config{Users: hashedUser(t)})
-	text := strings.Repeat("x", 16<<10+1)
-	for range 2 { // it is remembered
-		c := d.dial()
-		c.send("AUTH u secret\r\n" + request("ECHO", text))
-		c.want("+OK\r\n$16385\r\n" + text + "\r\n")
-		c = d.dial()
-		c.ask("AUTH u secret", "+OK\r\n")
-		c.ask("EXISTS 1 2 3 4 5 6 7 8 9 10", ":0\r\n")
-	}
+	slow(t, func(d *door) {
+		text := strings.Repeat("x", 16<<10+1)
+		for range 2 { // it is remembered
+			c := d.dial()
+			c.send("AUTH u secret\r\n" + request("ECHO", text))
+			c.want("+OK\r\n$16385\r\n" + text + "\r\n")
+			c = d.dial()
+			c.ask("AUTH u secret", "+OK\r\n")
+			c.ask("EXISTS 1 2 3 4 5 6 7 8 9 10", ":0\r\n")
+		}
+	})
 }
 
 func TestAFailedLoginLeavesTheUserAsItWas(t *testing.T) {
-	d := newDoor(t, Config{Users: hashedUser(t)})
-	c := d.dial()
-	c.ask("AUTH op op", "+OK\r\n")
-	c.ask("AUTH u wrong", "-"+errWrongPass+"\r\n")
-	c.ask("ACL WHOAMI", "$2\r\nop\r\n")
-	c.ask("RESET", "+RESET\r\n")
-	c.ask("ACL WHOAMI", "-"+errNoAuth+"\r\n")
+	slow(t, func(d *door) {
+		c := d.dial()
+		c.ask("AUTH op op", "+OK\r\n")
+		c.ask("AUTH u wrong", "-"+errWrongPass+"\r\n")
+		c.ask("ACL WHOAMI", "$2\r\nop\r\n")
+		c.ask("RESET", "+RESET\r\n")
+		c.ask("ACL WHOAMI", "-"+errNoAuth+"\r\n")
+	})
 }
 
-// loginThatWaits returns a client whose login waits for the end of its penalty, as an operator sees
-// it. Who has looked too late tries again: each penalty is twice the one before.
-func (d *door) loginThatWaits(operator *conn) *conn {
-	d.t.Helper()
-	c, users := d.dial(), d.config.Users
-	for failed := users.Failed(); ; failed++ {
-		c.send("AUTH u wrong\r\n")
-		for late := false; !late; {
-			late = users.Failed() > failed // counted when the penalty begins
-			if strings.Contains(operator.text("INFO", "clients"), "blocked_clients:1\r\n") {
-				return c
-			}
-		}
-		c.want("-" + errWrongPass + "\r\n")
-	}
+// slow has the tests of a door's logins last no longer than they compute: no time passes but where
+// all wait.
+func slow(t *testing.T, test func(d *door)) {
+	synctest.Test(t, func(t *testing.T) { test(newDoor(t, Config{Users: hashedUser(t)})) })
 }
 
 func TestALoginThatWaitsCannotBeUnblocked(t *testing.T) {
-	d := newDoor(t, Config{Users: hashedUser(t)})
-	operator := d.dial()
-	operator.ask("AUTH op op", "+OK\r\n")
-	c := d.loginThatWaits(operator)
-	operator.ask("CLIENT UNBLOCK 2", ":0\r\n")
-	c.want("-" + errWrongPass + "\r\n")
-	if d.held() != 0 {
-		t.Errorf("%d bytes are held", d.held())
-	}
+	slow(t, func(d *door) {
+		operator, c := d.dial(), d.dial()
+		operator.ask("AUTH op op", "+OK\r\n")
+		c.send("AUTH u wrong\r\n")
+		operator.awaitBlocked(1)
+		operator.ask("CLIENT UNBLOCK 2", ":0\r\n")
+		c.want("-" + errWrongPass + "\r\n")
+		if d.held() != 0 {
+			d.t.Errorf("%d bytes are held", d.held())
+		}
+	})
 }
 
 func TestOneOfTooManyLoginsIsToldToComeLater(t *testing.T) {
-	d := newDoor(t, Config{Users: hashedUser(t)})
-	d.dial().ask("AUTH u wrong", "-"+errWrongPass+"\r\n") // so that the address is a suspect
-	replies := make(chan string)
-	for range 40 {
-		c := d.dial()
-		c.send("AUTH u wrong\r\n")
-		go func() { // ends with the reply, or with the server
-			line, _ := bufio.NewReader(c).ReadString('\n')
-			select {
-			case replies <- line:
-			case <-t.Context().Done():
-			}
-		}()
-	}
-	for line := range replies {
-		switch line {
-		case "-" + errWrongPass + "\r\n":
-			continue
-		case "-ERR too many logins wait for their turn: try again later\r\n":
-		default:
-			t.Errorf("AUTH: %q", line)
+	slow(t, func(d *door) {
+		d.dial().ask("AUTH u wrong", "-"+errWrongPass+"\r\n") // so that the address is a suspect
+		var busy int
+		clients := make([]*conn, 40)
+		for i := range clients {
+			clients[i] = d.dial()
+			clients[i].send("AUTH u wrong\r\n")
 		}
-		return
-	}
+		for _, c := range clients {
+			switch line := c.readLine(); line {
+			case "-" + errWrongPass:
+			case "-ERR too many logins wait for their turn: try again later":
+				busy++
+			default:
+				d.t.Errorf("AUTH: %q", line)
+			}
+		}
+		if busy == 0 {
+			d.t.Error("none is told to come later")
+		}
+	})
 }
 
 func TestAConnectionThatEndsWhileItLogsInLeavesNothing(t *testing.T) {
-	d := newDoor(t, Config{Users: hashedUser(t)})
-	operator := d.dial()
-	operator.ask("AUTH op op", "+OK\r\n")
-	_ = d.loginThatWaits(operator).Close()
-	operator.awaitBlocked(0)
-	if list := operator.text("CLIENT", "LIST"); strings.Count(list, "\n") != 1 {
-		t.Errorf("listed are\n%s", list)
-	}
+	slow(t, func(d *door) {
+		operator, c := d.dial(), d.dial()
+		operator.ask("AUTH op op", "+OK\r\n")
+		c.send("AUTH u wrong\r\n")
+		operator.awaitBlocked(1)
+		_ = c.Close()
+		operator.awaitBlocked(0)
+		if list := operator.text("CLIENT", "LIST"); strings.Count(list, "\n") != 1 {
+			d.t.Errorf("listed are\n%s", list)
+		}
+	})
 }
 
 func TestInATransactionAPasswordMustHaveBeenGivenBefore(t *testing.T) {

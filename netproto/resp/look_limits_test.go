@@ -1,7 +1,6 @@
-package resp_test
+package resp
 
 import (
-	"net"
 	"strings"
 	"testing"
 )
@@ -10,8 +9,8 @@ func TestALongLookHasTheLimitOfAReply(t *testing.T) {
 	if testing.Short() {
 		t.Skip("72 MB are written and read")
 	}
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	value := strings.Repeat("x", 16_000)
 	push := []string{"RPUSH", "l"}
 	for range 60 {
@@ -27,8 +26,8 @@ func TestALongLookHasTheLimitOfAReply(t *testing.T) {
 }
 
 func TestAPeerThatHasClosedItsSideGetsALongReply(t *testing.T) {
-	d := newDoor(t)
-	other := dial(t, d.addr())
+	d := newOther(t)
+	other := d.dial()
 	other.do(numbers(5*longLook, "RPUSH", "l")...)
 	other.do(numbers(5*longLook, "HSET", "h")...)
 	for i := range 5 {
@@ -36,15 +35,12 @@ func TestAPeerThatHasClosedItsSideGetsALongReply(t *testing.T) {
 	}
 	for _, command := range []string{"LRANGE l 0 -1", "HKEYS h", "KEYS *", "LPOS l 7", "LREM l 1 7"} {
 		t.Run(command, func(t *testing.T) {
-			c := dial(t, d.addr())
-			c.send(strings.Fields(command)...)
-			c.send("SET", "behind", "1")
-			_ = c.conn.(*net.TCPConn).CloseWrite()
-			if _, err := readReply(c.in); err != nil {
-				t.Errorf("%v", err)
-			}
-			if got, err := readReply(c.in); err != nil || got.text != "OK" {
-				t.Errorf("behind it: %v, %v", got, err)
+			c := d.dial()
+			c.send(request(strings.Fields(command)...) + request("SET", "behind", "1"))
+			c.wire.HangUp()
+			c.read()
+			if got := c.read(); got.text != "OK" {
+				t.Errorf("behind it: %v", got)
 			}
 		})
 	}

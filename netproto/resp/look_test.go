@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 const longLook = 10_000
 
 func TestWhatStaysDuringALongLookComesOnceAndInOrder(t *testing.T) {
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	c.do(numbers(longLook, "RPUSH", "l")...)
 	pairs := []string{"HSET", "h"}
 	for i := range longLook {
@@ -21,49 +21,36 @@ func TestWhatStaysDuringALongLookComesOnceAndInOrder(t *testing.T) {
 	c.do(pairs...)
 	const tagged = longLook / 5
 	for i := range tagged {
-		c.do("QPUSH", "tagged", strconv.Itoa(tagged-1-i), "TAG", "n", strconv.Itoa(i%7))
+		c.do("QPUSH", "numbered", strconv.Itoa(tagged-1-i), "TAG", "n", strconv.Itoa(i%7))
 	}
 
 	equal := append([]string{"RPUSH", "equal"}, strings.Fields(strings.Repeat("x y ", longLook/2))...)
 	c.do(equal...)
 
-	end, ended := make(chan struct{}), make(chan struct{})
-	go func() { // ends when end is closed
-		defer close(ended)
-		w := dial(t, d.addr())
-		for i := 0; ; i++ {
-			select {
-			case <-end:
-				return
-			default:
-			}
-			w.do("LPUSH", "l", "left")
-			w.do("RPUSH", "l", "right")
-			w.do("LINSERT", "l", "BEFORE", "9990", "inserted")
-			w.do("LINSERT", "l", "AFTER", "10", "inserted")
-			w.do("LREM", "l", "0", "inserted")
-			w.do("LPOP", "l")
-			w.do("RPOP", "l")
-			w.do("QPUSH", "tagged", "new", "TAG", "n", strconv.Itoa(i%7))
-			w.do("LPUSH", "equal", "left")
-			w.do("LPOP", "equal")
-			w.do("HDEL", "h", strconv.Itoa(2*i%longLook))
-			w.do("HSET", "h", strconv.Itoa(2*i%longLook), strconv.Itoa(i))
-		}
-	}()
+	w, turns := d.dial(), 0
+	changes := []string{
+		"LPUSH l left", "RPUSH l right", "LINSERT l BEFORE 9990 inserted", "LINSERT l AFTER 10 inserted", "LREM l 0 inserted", "LPOP l", "RPOP l",
+		"QPUSH numbered new TAG n tag", "LPUSH equal left", "LPOP equal", "HDEL h field", "HSET h field tag",
+	}
+	d.disk.turn = func() {
+		round := turns / len(changes)
+		values := strings.NewReplacer("tag", strconv.Itoa(round%7), "field", strconv.Itoa(2*round%longLook))
+		w.send(values.Replace(changes[turns%len(changes)]) + "\r\n")
+		turns++
+	}
 	want := numbers(longLook)
 	stays := func(all []string) []string {
 		return slices.DeleteFunc(all, func(e string) bool { return slices.Contains([]string{"left", "right", "inserted", "new"}, e) })
 	}
 	for range 10 {
-		if got := stays(words(c, "LRANGE", "l", "0", "-1")); !slices.Equal(got, want) {
+		if got := stays(bulksOf(c, "LRANGE", "l", "0", "-1")); !slices.Equal(got, want) {
 			t.Fatalf("LRANGE replied %d elements that stay, want %d, in order", len(got), longLook)
 		}
-		if got := stays(words(c, "LRANGE", "tagged", "0", "-1")); !slices.Equal(got, want[:tagged]) {
+		if got := stays(bulksOf(c, "LRANGE", "numbered", "0", "-1")); !slices.Equal(got, want[:tagged]) {
 			t.Fatalf("LRANGE of packets with tags replied %d that stay, want %d, in order", len(got), tagged)
 		}
 		for _, rank := range []string{"1", "-1"} {
-			at := numbersOf(words(c, "LPOS", "equal", "x", "RANK", rank, "COUNT", "0"))
+			at := numbersOf(bulksOf(c, "LPOS", "equal", "x", "RANK", rank, "COUNT", "0"))
 			if slices.Sort(at); len(at) != longLook/2 {
 				t.Fatalf("LPOS from %s replied with %d positions", rank, len(at))
 			}
@@ -73,20 +60,18 @@ func TestWhatStaysDuringALongLookComesOnceAndInOrder(t *testing.T) {
 				}
 			}
 		}
-		fields := words(c, "HKEYS", "h")
+		fields := bulksOf(c, "HKEYS", "h")
 		slices.Sort(fields)
 		odd := slices.DeleteFunc(slices.Clone(fields), func(f string) bool { n, err := strconv.Atoi(f); return err != nil || n%2 == 0 })
 		if len(odd) != longLook/2 || len(slices.Compact(fields)) != len(fields) {
 			t.Fatalf("HKEYS replied %d of %d fields that stay, %d altogether", len(odd), longLook/2, len(fields))
 		}
 	}
-	close(end)
-	<-ended
 }
 
 func TestALookInATransactionIsMadeAtOnce(t *testing.T) {
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	c.do(numbers(longLook, "RPUSH", "l")...)
 	c.expect([2]string{"MULTI", "+OK"}, [2]string{"LRANGE l 0 -1", "+QUEUED"}, [2]string{"LPUSH l x", "+QUEUED"}, [2]string{"KEYS *", "+QUEUED"})
 	got := c.do("EXEC").String()
@@ -96,11 +81,11 @@ func TestALookInATransactionIsMadeAtOnce(t *testing.T) {
 }
 
 func TestALookWithoutAReplyRepliesNothing(t *testing.T) {
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	c.do(numbers(longLook, "RPUSH", "l")...)
-	c.send("CLIENT", "REPLY", "SKIP")
-	c.send("LRANGE", "l", "0", "-1")
+	c.send(request("CLIENT", "REPLY", "SKIP"))
+	c.send(request("LRANGE", "l", "0", "-1"))
 	c.expect([2]string{"LLEN l", ":10000"})
 }
 
@@ -113,8 +98,8 @@ func numbersOf(words []string) (all []int) {
 	return all
 }
 
-// words sends a command and returns the words of its reply, which is an array of bulks.
-func words(c *client, args ...string) []string {
+// bulksOf sends a command and returns the words of its reply, which is an array of bulks.
+func bulksOf(c *conn, args ...string) []string {
 	c.t.Helper()
 	all := strings.Fields(strings.Trim(c.do(args...).String(), "[]"))
 	for i, w := range all {

@@ -34,8 +34,7 @@ func TestAPacketIsReadyWhenQRUNSays(t *testing.T) {
 	c.ask("QRUN q 2 DELAY 500", ":1\r\n")
 	c.ask("QPOP q", "*0\r\n")
 	c.ask("QRUN q 1", ":1\r\n")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	c.send(request("QPOP", "q"))
 	if got := c.payloads(); got != "late" {
@@ -45,7 +44,7 @@ func TestAPacketIsReadyWhenQRUNSays(t *testing.T) {
 	if got := c.shown("q", "2")["not-before"]; got != "1700000000900" {
 		t.Error(got)
 	}
-	d.now.Add(900)
+	d.now += 900
 	c.send(request("QCLAIM", "q", "COUNT", "9"))
 	if got := c.payloads(); got != "soon" {
 		t.Error(got)
@@ -73,8 +72,7 @@ func TestAWorkerIsToldThatItsPacketWasCancelled(t *testing.T) {
 	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "a", 1, 5, start+30_000, "w"))
 	c.ask("QCLAIM q CONSUMER w", claimOf("q", 2, "b", 1, 6, start+30_000, "w"))
 	c.ask("QCANCEL q 1 1 3 3 99 2", onTheWire(`*6 | "told" | "told" | "gone" | $-1 | $-1 | "told"`))
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	if p := c.shown("q", "1"); p["cancelled"] != "1" || p["token"] != "5" {
 		t.Errorf("shown as %v, want a cancelled claim", p)
@@ -150,7 +148,7 @@ func TestClaimsAreHarvestedAndTheDeadRedriven(t *testing.T) {
 	c.ask("QSET q max-attempts 1", "+OK\r\n")
 	c.fill("q", 1, 3)
 	c.ask("QCLAIM q CONSUMER w", claimOf("q", 1, "x", 1, 4, start+30_000, "w"))
-	d.now.Add(100)
+	d.now += 100
 	c.send(request("QCLAIM", "q", "COUNT", "2"))
 	c.payloads()
 	c.ask("QNACK q 2 5", bulkReply("dead"))
@@ -168,7 +166,7 @@ func TestClaimsAreHarvestedAndTheDeadRedriven(t *testing.T) {
 	c.ask("QPUSH s x TTL 50", bulkReply("7"))
 	c.send(request("QCLAIM", "s", "LEASE", "100"))
 	c.payloads()
-	d.now.Add(50)
+	d.now += 50
 	c.ask("QNACK s 7 8", bulkReply("expired"))
 	c.ask("EXISTS s", ":0\r\n")
 }

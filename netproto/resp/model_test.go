@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ type model map[string]any
 
 const (
 	okReply    = "+OK"
-	nullReply  = "$-1"
+	nilReply   = "$-1"
 	noKeyReply = "-ERR no such key"
 	typeReply  = "-WRONGTYPE Operation against a key holding the wrong kind of value"
 	intReply   = "-ERR value is not an integer or out of range"
@@ -153,7 +153,7 @@ func (m model) doString(args []string) string {
 		delete(m, name)
 	}
 	if !there {
-		return nullReply
+		return nilReply
 	}
 	return quote(text)
 }
@@ -179,7 +179,7 @@ func (m model) doHash(args []string) string {
 		if value, there := hash[args[2]]; there {
 			return quote(value)
 		}
-		return nullReply
+		return nilReply
 	case "HDEL":
 		before := len(hash)
 		for _, field := range args[2:] {
@@ -247,7 +247,7 @@ func (m model) doList(args []string) string {
 		if at := slices.Index(list, args[2]); at >= 0 {
 			return number(at)
 		}
-		return nullReply
+		return nilReply
 	case "LTRIM":
 		m.setList(name, list[min(1, len(list)):max(len(list)-1, min(1, len(list)))])
 		return okReply
@@ -266,7 +266,7 @@ func (m model) take(args, list []string) string {
 		end, to, toEnd = args[3], args[2], args[4]
 	}
 	if len(list) == 0 {
-		return nullReply
+		return nilReply
 	}
 	if to != "" {
 		if _, wrong := holds[[]string](m, to); wrong {
@@ -330,10 +330,10 @@ FLUSHALL
 `), "\n")
 
 func TestRandomCommandsFollowAModel(t *testing.T) {
-	holdfast := newDoor(t)
+	holdfast := newOther(t)
 	rapid.Check(t, func(t *rapid.T) {
-		c := dial(holdfast.t, holdfast.addr())
-		defer func() { _ = c.conn.Close() }()
+		c := holdfast.dial()
+		defer func() { _ = c.Close() }()
 		m := make(model)
 		c.do("FLUSHALL")
 		var history strings.Builder
@@ -341,7 +341,7 @@ func TestRandomCommandsFollowAModel(t *testing.T) {
 			if rapid.SampledFrom(steps).Draw(t, "step") == "restart" {
 				history.WriteString("restart\n")
 				holdfast.restart()
-				c = dial(holdfast.t, holdfast.addr())
+				c = holdfast.dial()
 			}
 			args := drawCommand(t, modelForms)
 			fmt.Fprintf(&history, "%.40q\n", args)

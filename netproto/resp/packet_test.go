@@ -232,7 +232,7 @@ func TestAnAgeIsNeverNegative(t *testing.T) {
 		passes int64
 		age    string
 	}{{600, ":600"}, {-601, ":0"}} {
-		d.now.Add(step.passes)
+		d.now += step.passes
 		c.send(request("QSTAT", "q") + request("PING"))
 		age := "" // the last figure
 		for line := c.readLine(); line != "+PONG"; line = c.readLine() {

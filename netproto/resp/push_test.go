@@ -1,9 +1,10 @@
 package resp
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -99,7 +100,7 @@ func TestAPushThatWaitsEndsAsABlockedPopDoes(t *testing.T) {
 		by          func(d *door, c *conn)
 		push, mpush string // what they reply; "": the connection ends
 	}{
-		"its time":      {func(d *door, c *conn) { d.now.Add(60_000); c.ask("PING", "+PONG\r\n") }, nullReply, nullArray},
+		"its time":      {func(d *door, c *conn) { d.now += 60_000; c.ask("PING", "+PONG\r\n") }, nullReply, nullArray},
 		"unblocked":     {func(_ *door, c *conn) { c.ask("CLIENT UNBLOCK 2", ":1\r\n"); c.ask("CLIENT UNBLOCK 3", ":1\r\n") }, nullReply, nullArray},
 		"killed":        {func(_ *door, c *conn) { c.ask("CLIENT KILL TYPE normal SKIPME yes", ":2\r\n") }, "", ""},
 		"more room":     {func(_ *door, c *conn) { c.ask("QSET q bound 5", "+OK\r\n") }, bulkReply("3"), onTheWire(`*2 | "4" | "5"`)},
@@ -218,34 +219,41 @@ func TestProducersAndConsumersOfAFullQueueWaitForEachOther(t *testing.T) {
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.ask("QSET q bound "+fmt.Sprint(bound), "+OK\r\n")
-	var ends sync.WaitGroup
-	for range clients {
-		producer, consumer := d.dial(), d.dial()
-		ends.Go(func() {
-			for i := range packets {
-				command := []string{"QPUSH q a BLOCK 0", "QMPUSH q 2 b c BLOCK 0"}[i%2]
-				producer.send(request(strings.Split(command, " ")...))
-				for range []int{2, 5}[i%2] { // lines of an id, or of an array of two
-					producer.readLine()
-				}
-			}
-		})
-		ends.Go(func() {
-			for range packets * 3 / 2 {
-				consumer.send(request("BRPOP", "q", "0"))
-				for range 5 {
-					consumer.readLine()
-				}
-			}
-		})
+	type worker struct {
+		*conn
+		commands []string // then they begin anew
+		left     int      // of requests
+		lines    int      // of the reply that has not come; 0: none
 	}
-	ended := make(chan struct{})
-	go func() { ends.Wait(); close(ended) }()
-	for going := true; going; {
-		select {
-		case <-ended:
-			going = false
-		default:
+	var workers []*worker
+	for range clients {
+		workers = append(workers, &worker{conn: d.dial(), commands: []string{"QMPUSH q 2 b c BLOCK 0", "QPUSH q a BLOCK 0"}, left: packets},
+			&worker{conn: d.dial(), commands: []string{"BRPOP q 0"}, left: packets * 3 / 2})
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for ended, rounds := 0, 0; ended < len(workers); rounds++ {
+		if rounds == 100*packets {
+			t.Fatalf("only %d clients came to an end", ended)
+		}
+		for _, w := range workers {
+			if w.lines > 0 && bytes.Count(w.wire.Arrived(), []byte("\n")) == w.lines {
+				for ; w.lines > 0; w.lines-- {
+					w.readLine()
+				}
+				if w.left == 0 {
+					ended++
+				}
+			}
+			if w.lines > 0 || w.left == 0 || random.IntN(2) == 0 {
+				continue
+			}
+			command := w.commands[w.left%len(w.commands)]
+			w.lines = map[byte]int{'Q': 2, 'B': 5}[command[0]] // of an id, or of an array of two
+			if command[1] == 'M' {
+				w.lines = 5
+			}
+			w.send(command + "\r\n")
+			w.left--
 		}
 		if n := c.line("QLEN", "q"); n > fmt.Sprint(":", bound) {
 			t.Fatalf("the queue holds %s packets", n)

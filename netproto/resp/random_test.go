@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"fmt"
@@ -157,7 +157,7 @@ var unordered = map[string]bool{
 }
 
 // answer sends a command and returns its reply in a form that can be compared.
-func answer(c *client, args []string) string {
+func answer(c *conn, args []string) string {
 	r := c.do(args...)
 	if unordered[args[0]] {
 		r.sort()
@@ -169,12 +169,12 @@ func answer(c *client, args []string) string {
 // then.
 func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 	redis := newOriginal(t)
-	holdfast := newDoor(t)
+	holdfast := newOther(t)
 	rapid.Check(t, func(t *rapid.T) {
-		theirs, ours := dial(redis.t, redis.addr()), dial(holdfast.t, holdfast.addr())
+		theirs, ours := redis.dial(), holdfast.dial()
 		defer func() {
-			_ = theirs.conn.Close()
-			_ = ours.conn.Close()
+			_ = theirs.Close()
+			_ = ours.Close()
 		}()
 		answer(theirs, []string{"FLUSHALL"})
 		answer(ours, []string{"FLUSHALL"})
@@ -192,9 +192,9 @@ func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 			case step == "restart" && !queued:
 				holdfast.restart()
 				history.WriteString("restart\n")
-				_ = theirs.conn.Close()
-				ours = dial(holdfast.t, holdfast.addr())
-				theirs = dial(redis.t, redis.addr())
+				_ = theirs.Close()
+				ours = holdfast.dial()
+				theirs = redis.dial()
 			case step == "MULTI" && !queued:
 				same([]string{"MULTI"})
 				queued = true

@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"bytes"
@@ -85,14 +85,14 @@ func readStep(t *testing.T, number int, line string) *step {
 	s.connection, s.read, s.unordered = m[1], m[2] == "<", m[3] != ""
 	s.wait = s.connection >= "a" && !s.read
 	for _, word := range regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\S+`).FindAllString(m[4], -1) {
-		s.args = append(s.args, argument(t, word))
+		s.args = append(s.args, unquoted(t, word))
 	}
 	return s
 }
 
 var run = regexp.MustCompile(`\{(\d+):(.)\}`)
 
-func argument(t *testing.T, word string) string {
+func unquoted(t *testing.T, word string) string {
 	t.Helper()
 	if text, err := strconv.Unquote(word); err == nil {
 		return text
@@ -106,18 +106,18 @@ func argument(t *testing.T, word string) string {
 
 // target is a server to run scripts against.
 type target interface {
-	addr() string
+	dial() *conn
 	restart()
 }
 
 // play runs a script and calls got with each reply.
 func play(t *testing.T, s *script, server target, got func(s *step, reply string)) {
 	t.Helper()
-	clients := make(map[string]*client)
-	on := func(name string) *client {
+	clients := make(map[string]*conn)
+	on := func(name string) *conn {
 		c := clients[name]
 		if c == nil {
-			c = dial(t, server.addr())
+			c = server.dial()
 			clients[name] = c
 			if name == "3" {
 				c.do("HELLO", "3")
@@ -133,14 +133,14 @@ func play(t *testing.T, s *script, server target, got func(s *step, reply string
 			server.restart()
 			clear(clients)
 		case s.wait:
-			c.send(s.args...)
+			c.send(request(s.args...))
 			waiting++
-			awaitBlocked(t, on(""), waiting)
+			on("").awaitBlocked(waiting)
 		default:
 			if s.read {
 				waiting--
 			} else {
-				c.send(s.args...)
+				c.send(request(s.args...))
 			}
 			r := c.read()
 			if s.unordered {
@@ -151,19 +151,8 @@ func play(t *testing.T, s *script, server target, got func(s *step, reply string
 	}
 }
 
-// awaitBlocked returns when so many clients of the server wait.
-func awaitBlocked(t *testing.T, c *client, n int) {
-	t.Helper()
-	for range 100_000 {
-		if strings.Contains(c.do("INFO", "clients").text, fmt.Sprintf("blocked_clients:%d\r\n", n)) {
-			return
-		}
-	}
-	t.Fatalf("the server does not come to have %d blocked clients", n)
-}
-
 func TestRepliesAreThoseOfRedis(t *testing.T) {
-	server := newDoor(t)
+	server := newOther(t)
 	for _, s := range readScripts(t) {
 		t.Run(s.name, func(t *testing.T) {
 			server.t = t

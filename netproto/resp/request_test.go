@@ -39,7 +39,7 @@ func TestABinaryByteInPlaceOfARequestIsAProtocolError(t *testing.T) {
 func TestALargeRequestArrivesInPieces(t *testing.T) {
 	c := newDoor(t, Config{}).dial()
 	text := strings.Repeat("x", wire.MaxArg)
-	go c.send(request("ECHO", text) + request("PING")) // ends when all is sent, or the connection is closed
+	c.send(request("ECHO", text) + request("PING"))
 	c.want("$1048576\r\n" + text + "\r\n+PONG\r\n")
 }
 
@@ -48,15 +48,15 @@ func TestARequestBeyondALimitIsRefusedAndTheConnectionGoesOn(t *testing.T) {
 	c := d.dial()
 	large := strings.Repeat("x", 3<<20)
 	const refusal = "-ERR too large: an argument has 3145728 bytes, the limit is 1048576\r\n"
-	go c.send(request("SET", "k", large) + request("SET", "k", "v") + request("GET", "k")) // ends when all is sent, or the connection is closed
+	c.send(request("SET", "k", large) + request("SET", "k", "v") + request("GET", "k"))
 	c.want(refusal + "+OK\r\n$1\r\nv\r\n")
 	c.ask("MULTI", "+OK\r\n")
-	go c.send(request("SET", "k", large) + request("EXEC"))
+	c.send(request("SET", "k", large) + request("EXEC"))
 	c.want(refusal + "-EXECABORT Transaction discarded because of previous errors.\r\n")
-	go c.send(request("LPUSH", "l", large[:1<<20], large[:1<<20], large[:1<<20], large[:1<<20]) + request("GET", "k"))
+	c.send(request("LPUSH", "l", large[:1<<20], large[:1<<20], large[:1<<20], large[:1<<20]) + request("GET", "k"))
 	c.want("-ERR the request is longer than 4194304 bytes: send it in pieces\r\n$1\r\nv\r\n")
 	c.ask("CLIENT REPLY OFF", "")
-	go c.send(request("SET", "k", large) + request("CLIENT", "REPLY", "ON"))
+	c.send(request("SET", "k", large) + request("CLIENT", "REPLY", "ON"))
 	c.want("+OK\r\n")
 }
 

@@ -410,7 +410,7 @@ func TestUsersEndTheirOwnConnectionsAndWaitsOnly(t *testing.T) {
 		a.ask("CLIENT KILL ID "+id, noCommand("client|kill"))
 		a.ask("CLIENT KILL ID "+own+" ID "+id, noCommand("client|kill"))
 	}
-	a.ask("CLIENT KILL "+b.LocalAddr().String(), noCommand("client|kill"))
+	a.ask("CLIENT KILL "+b.wire.Addr().String(), noCommand("client|kill"))
 	a.ask("CLIENT KILL "+own, noCommand("client|kill")) // an address without ID
 	a.ask("CLIENT UNBLOCK "+own, ":0\r\n")
 	b.send("BLPOP q 0\r\n")

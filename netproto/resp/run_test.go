@@ -1,12 +1,9 @@
 package resp
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-queue/holdfast/broker"
@@ -14,7 +11,7 @@ import (
 
 func TestARunOfRequestsEndsByTheClock(t *testing.T) {
 	const requests = 100
-	for what, turnsOf := range map[string][2]int64{
+	for what, turnsOf := range map[string][2]int{
 		"LINDEX l 0\r\n":  {requests / 2, 10 * requests}, // the clock is looked at behind each
 		"PUBLISH c x\r\n": {requests / 2, 10 * requests}, // a pattern is a step
 		"ECHO x\r\n":      {2, requests / 2},
@@ -23,14 +20,13 @@ func TestARunOfRequestsEndsByTheClock(t *testing.T) {
 		c, listener := d.dial(), d.dial()
 		c.ask("RPUSH l a", ":1\r\n")
 		listener.ask("PSUBSCRIBE c*", event("psubscribe", "c*", ":1"))
-		var turns atomic.Int64
-		count := func() { turns.Add(1) }
-		d.disk.turn.Store(&count)
-		d.tick.Store(1)
+		turns := 0
+		d.disk.turn = func() { turns++ }
+		d.tick = 1
 		c.send(strings.Repeat(what, requests) + request("ECHO", "end"))
 		for c.readLine() != "end" {
 		}
-		if n := turns.Load(); n < turnsOf[0] || n > turnsOf[1] {
+		if n := turns; n < turnsOf[0] || n > turnsOf[1] {
 			t.Errorf("%d requests %q were served in %d turns, want %d to %d", requests, what, n, turnsOf[0], turnsOf[1])
 		}
 	}
@@ -40,28 +36,22 @@ func TestARunOfRequestsEndsByTheClock(t *testing.T) {
 // they look at too much or reply with too much.
 func (c *conn) refused(requests string) (costly, large int) {
 	c.t.Helper()
-	go func() {
-		_, _ = io.WriteString(c, "MULTI\r\n"+requests+"SET after 1\r\nEXEC\r\nEXISTS after\r\nDEL after\r\nECHO that-is-all\r\n")
-	}() // ends when it is read
-	last, done := "", 0
-	for r := bufio.NewReader(c); last != "that-is-all"; {
-		line, err := r.ReadString('\n')
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		switch last = strings.TrimSpace(line); {
+	c.send("MULTI\r\n" + requests + "SET after 1\r\nEXEC\r\nEXISTS after\r\nDEL after\r\nECHO that-is-all\r\n")
+	for last, done := "", 0; ; {
+		switch last = c.readLine(); {
 		case last == "-"+errLooks:
 			costly++
 		case strings.Contains(last, "too large"):
 			large++
 		case last == ":1": // EXISTS and DEL
 			done++
+		case last == "that-is-all":
+			if done < 2 {
+				c.t.Error("what follows the looks was not carried out")
+			}
+			return costly, large
 		}
 	}
-	if done < 2 {
-		c.t.Error("what follows the looks was not carried out")
-	}
-	return costly, large
 }
 
 func TestTheLooksOfATransactionAreBounded(t *testing.T) {

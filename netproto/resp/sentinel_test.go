@@ -1,43 +1,29 @@
 package resp
 
 import (
-	"context"
-	"errors"
-	"sync/atomic"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-queue/holdfast/broker"
-	"github.com/holdfast-queue/holdfast/netproto"
 	"github.com/holdfast-queue/holdfast/netproto/access"
+	"github.com/holdfast-queue/holdfast/netproto/inmemory"
 )
 
 // lookout is a server for clients of Sentinel, whose cell is called main.
 type lookout struct {
 	door     *door
 	protocol *Protocol
-	server   *netproto.Server
-	owner    atomic.Value // string
+	network  *inmemory.Network
+	owner    string
 }
 
 func newLookout(t *testing.T, users *access.Control, owner string) *lookout {
 	t.Helper()
-	o := &lookout{door: newDoor(t, Config{})}
-	o.owner.Store(owner)
-	o.protocol = NewSentinel(Config{Users: users, Version: "1"}, Cell{Name: "main", Owner: func() string { return o.owner.Load().(string) }})
-	l, err := netproto.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.server = netproto.NewServer(l, netproto.Config{Loop: o.door.loop, Protocol: o.protocol})
-	served := make(chan error, 1)
-	go func() { served <- o.server.Serve() }() // ends with the test
-	t.Cleanup(func() { o.server.Close(); <-served })
+	o := &lookout{door: newDoor(t, Config{}), owner: owner}
+	o.protocol = NewSentinel(Config{Users: users, Version: "1"}, Cell{Name: "main", Owner: func() string { return o.owner }})
+	o.network = o.door.serve(o.door.network.Loop, o.protocol)
 	return o
 }
 
-func (o *lookout) dial(t *testing.T) *conn { return dial(t, o.server.Addr()) }
+func (o *lookout) dial() *conn { return o.door.dialTo(o.network) }
 
 // speak3 has a connection speak RESP3.
 func (c *conn) speak3() {
@@ -49,12 +35,9 @@ func (c *conn) speak3() {
 }
 
 // passTo makes another node the owner, and tells it to those who listen.
-func (o *lookout) passTo(t *testing.T, addr string) {
-	t.Helper()
-	o.owner.Store(addr)
-	if err := o.door.loop.Do(func(*broker.Tx) error { o.protocol.Switched(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+func (o *lookout) passTo(addr string) {
+	o.owner = addr
+	o.protocol.Switched()
 }
 
 // The replies are those of Redis 7.0.15 in its Sentinel mode. It has more fields of each node.
@@ -83,7 +66,7 @@ func TestSentinelTellsAddressesAsThatOfRedisDoes(t *testing.T) {
 		"a command of queues": {"LPUSH q x", "-ERR unknown command 'LPUSH', with args beginning with: 'q' 'x' \r\n", "-ERR unknown command 'LPUSH', with args beginning with: 'q' 'x' \r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := o.dial(t)
+			c := o.dial()
 			c.ask(row.request, row.resp2)
 			c.speak3()
 			c.ask(row.request, row.resp3)
@@ -95,34 +78,34 @@ func TestSentinelTellsAddressesAsThatOfRedisDoes(t *testing.T) {
 
 func TestSentinelTellsOfNoOwnerWhileThereIsNone(t *testing.T) {
 	o := newLookout(t, nil, "")
-	c := o.dial(t)
+	c := o.dial()
 	c.ask("SENTINEL MASTERS", "*0\r\n")
 	c.ask("SENTINEL GET-MASTER-ADDR-BY-NAME main", "*-1\r\n")
 	c.ask("SENTINEL MASTER main", "-ERR no node owns the queues now: ask again\r\n")
 	c.ask("SENTINEL CKQUORUM main", "-NOQUORUM no node owns the queues now\r\n")
 	c.ask("SUBSCRIBE +switch-master", "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n")
-	o.passTo(t, "10.0.0.2:6379")
+	o.passTo("10.0.0.2:6379")
 	c.want("*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n$32\r\nmain 10.0.0.2 6379 10.0.0.2 6379\r\n")
 }
 
 func TestAnAddressThatIsAllIsTheOneByWhichTheClientHasCome(t *testing.T) {
 	for _, all := range []string{"0.0.0.0:6379", "[::]:6379", ":6379"} {
 		o := newLookout(t, nil, all)
-		o.dial(t).ask("SENTINEL GET-MASTER-ADDR-BY-NAME main", "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n")
+		o.dial().ask("SENTINEL GET-MASTER-ADDR-BY-NAME main", "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n")
 	}
 }
 
 func TestThoseWhoListenHearOnceOfEachNewOwner(t *testing.T) {
 	o := newLookout(t, nil, "10.0.0.1:6379")
-	byName, byPattern, deaf := o.dial(t), o.dial(t), o.dial(t)
+	byName, byPattern, deaf := o.dial(), o.dial(), o.dial()
 	byName.ask("SUBSCRIBE +switch-master +replica-reconf-done", "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$20\r\n+replica-reconf-done\r\n:2\r\n")
 	byPattern.speak3()
 	byPattern.ask("PSUBSCRIBE +switch* -x*", ">3\r\n$10\r\npsubscribe\r\n$8\r\n+switch*\r\n:1\r\n>3\r\n$10\r\npsubscribe\r\n$3\r\n-x*\r\n:2\r\n")
 	deaf.ask("SUBSCRIBE +sdown", "*3\r\n$9\r\nsubscribe\r\n$6\r\n+sdown\r\n:1\r\n")
-	o.passTo(t, "") // nobody knows yet who is next
-	o.passTo(t, "10.0.0.2:6379")
-	o.passTo(t, "10.0.0.2:6379")
-	o.passTo(t, "10.0.0.1:6379")
+	o.passTo("") // nobody knows yet who is next
+	o.passTo("10.0.0.2:6379")
+	o.passTo("10.0.0.2:6379")
+	o.passTo("10.0.0.1:6379")
 	there, back := "$32\r\nmain 10.0.0.1 6379 10.0.0.2 6379\r\n", "$32\r\nmain 10.0.0.2 6379 10.0.0.1 6379\r\n"
 	named := "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n"
 	byName.want(named + there + named + back)
@@ -134,7 +117,7 @@ func TestThoseWhoListenHearOnceOfEachNewOwner(t *testing.T) {
 func TestWhereThereAreUsersOneOfThemMustAskSentinel(t *testing.T) {
 	users := hashedUser(t)
 	o := newLookout(t, users, "10.0.0.1:6379")
-	c := o.dial(t)
+	c := o.dial()
 	for _, request := range []string{"SENTINEL MASTERS", "SUBSCRIBE +switch-master", "PING", "ROLE"} {
 		c.ask(request, "-"+errNoAuth+"\r\n")
 	}
@@ -146,38 +129,6 @@ func TestWhereThereAreUsersOneOfThemMustAskSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	users.Swap(nobody)
-	o.passTo(t, "10.0.0.2:6379")
+	o.passTo("10.0.0.2:6379")
 	c.ask("PING", "-"+errNoAuth+"\r\n") // it has heard nothing since
-}
-
-func TestAClientFollowsTheOwner(t *testing.T) {
-	first, second := newDoor(t, Config{}), newDoor(t, Config{})
-	o := newLookout(t, nil, first.server.Addr().String())
-	c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: []string{o.server.Addr().String()}})
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	if err := c.LPush(ctx, "q", "to the first").Err(); err != nil {
-		t.Fatal(err)
-	}
-	for n := int64(0); n == 0; { // until it listens, which it does behind the first command
-		if err := o.door.loop.Do(func(*broker.Tx) error {
-			n = int64(len(o.protocol.pubsub.channels.listeners([]byte("+switch-master"))))
-			return nil
-		}); err != nil || ctx.Err() != nil {
-			t.Fatal(errors.Join(err, ctx.Err()))
-		}
-	}
-	o.passTo(t, second.server.Addr().String()) // and the first one lives
-	for {
-		if err := c.LPush(ctx, "q", "to the second").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if at := dial(t, second.server.Addr()).line("LLEN", "q"); at == ":1" {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatal("the client does not follow")
-		}
-	}
 }

@@ -1,47 +1,52 @@
 package resp
 
 import (
-	"context"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
+	"github.com/holdfast-queue/holdfast/netproto/inmemory"
 	"github.com/holdfast-queue/holdfast/recovery"
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// limit bounds every wait: far longer than any should take.
-const limit = time.Minute
-
-// door is a server on a store of its own, with a clock that only the test moves.
+// door is a server on a store of its own, with a clock that only the test moves. Reading makes the
+// turns of its loop.
 type door struct {
 	t        testing.TB
 	dir      string
 	config   Config
+	cache    int64 // of the broker
 	protocol *Protocol
 	disk     *disk
-	loop     *netproto.Loop
-	server   *netproto.Server
-	served   chan error
-	now      atomic.Int64 // Unix milliseconds
-	tick     atomic.Int64 // how much each look at the clock adds to it
+	network  *inmemory.Network
+	now      int64 // Unix milliseconds
+	tick     int64 // how much each look at the clock adds to it
+	passes   bool  // time passes while a client waits
 }
 
 func newDoor(t testing.TB, c Config) *door {
 	t.Helper()
-	d := &door{t: t, dir: t.TempDir(), config: c}
-	d.now.Store(1_700_000_000_000)
+	return openDoor(&door{t: t, config: c})
+}
+
+// newOther makes a door to compare with redis-server. It reads most payloads from its disk.
+func newOther(t testing.TB) *door {
+	t.Helper()
+	return openDoor(&door{t: t, config: Config{Version: "1.2.3"}, cache: 1 << 16, passes: true})
+}
+
+func openDoor(d *door) *door {
+	d.t.Helper()
+	d.dir, d.now = d.t.TempDir(), start
 	d.start()
-	t.Cleanup(d.stop)
+	d.t.Cleanup(d.stop)
 	return d
 }
 
@@ -51,79 +56,109 @@ func (d *door) start() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	state, err := recovery.Restore(store, recovery.Options{Now: d.now.Load()})
+	state, err := recovery.Restore(store, recovery.Options{Now: d.now})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.disk = &disk{Store: store}
-	m := broker.New(d.disk, state, broker.Options{MaxPayload: d.config.MaxPayload})
-	d.loop, err = netproto.StartLoop(m, d.disk, netproto.LoopConfig{
-		Clock: func() int64 { return d.now.Add(d.tick.Load()) }, Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != "",
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	m := broker.New(d.disk, state, broker.Options{MaxPayload: d.config.MaxPayload, Cache: d.cache})
+	loop := netproto.NewStepped(m, d.disk, netproto.LoopConfig{Clock: func() int64 { d.now += d.tick; return d.now }})
 	d.protocol = New(d.config)
-	l, err := netproto.Listen("127.0.0.1:0")
-	if err != nil {
+	d.network = d.serve(loop, d.protocol)
+}
+
+// serve has the loop serve another protocol, too.
+func (d *door) serve(loop netproto.Stepped, p *Protocol) *inmemory.Network {
+	server := netproto.NewServer(nil, netproto.Config{Loop: loop.Loop, Protocol: p, WriteTimeout: 100 * 24 * time.Hour}) // the clock jumps
+	return &inmemory.Network{Server: server, Loop: loop, Wait: func() bool { return d.wait(p) }}
+}
+
+// wait lets a login end, or time pass.
+func (d *door) wait(p *Protocol) bool {
+	for _, s := range p.sessions {
+		if s.cancelLogin != nil {
+			<-d.network.Loop.Woken()
+			return true
+		}
+	}
+	idle := d.network.Loop.Idle().Milliseconds()
+	if !d.passes || idle > 60_000 {
+		return false
+	}
+	d.now += idle
+	return true
+}
+
+// settle makes turns until all that was sent is served.
+func (d *door) settle() {
+	d.t.Helper()
+	if err := d.network.Settle(); err != nil {
 		d.t.Fatal(err)
 	}
-	d.server = netproto.NewServer(l, netproto.Config{
-		Loop: d.loop, Logger: slog.New(slog.DiscardHandler), Protocol: d.protocol,
-		// The clock jumps by more than the default. A goroutine that has sent a reply may tell the
-		// loop after the jump, which would cut the connection.
-		WriteTimeout: 100 * 24 * time.Hour,
-	})
-	d.served = make(chan error, 1)
-	go func() { d.served <- d.server.Serve() }() // ends with stop
+}
+
+// do runs fn in a turn.
+func (d *door) do(fn func(tx *broker.Tx) error) {
+	d.t.Helper()
+	if err := d.network.Await(func() error { return d.network.Loop.Do(fn) }); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // held is what the sessions keep.
 func (d *door) held() (n int) {
-	_ = d.loop.Do(func(*broker.Tx) error {
-		for _, s := range d.protocol.sessions {
-			n += s.peer.Held()
-		}
-		return nil
-	})
+	d.settle()
+	for _, s := range d.protocol.sessions {
+		n += s.peer.Held()
+	}
 	return n
 }
 
-// stop drains and closes everything; a second call does nothing.
+// stop closes everything; a second call does nothing.
 func (d *door) stop() {
 	d.t.Helper()
-	if d.server == nil {
+	if d.network == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	err := errors.Join(d.server.Shutdown(ctx), <-d.served, d.loop.Close(), d.disk.Close())
-	if d.server = nil; err != nil {
+	if d.disk.commit != nil {
+		d.t.Error("there was no commit")
+	}
+	err := errors.Join(d.network.Loop.End(), d.disk.Close())
+	if d.network = nil; err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+func (d *door) restart() {
+	d.t.Helper()
+	d.stop()
+	d.start()
 }
 
 // conn is a client that sends and expects bytes.
 type conn struct {
 	t testing.TB
-	net.Conn
+	io.WriteCloser
+	in   *bufio.Reader
+	wire *inmemory.Client // nil of redis-server
+	door *door            // of the wire
 }
 
 func (d *door) dial() *conn {
 	d.t.Helper()
-	return dial(d.t, d.server.Addr())
+	return d.dialTo(d.network)
 }
 
-func dial(t testing.TB, addr net.Addr) *conn {
-	t.Helper()
-	c, err := net.Dial("tcp", addr.String())
+func (d *door) dialTo(n *inmemory.Network) *conn {
+	d.t.Helper()
+	c, err := n.Dial()
 	if err != nil {
-		t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(limit))
-	return &conn{t, c}
+	return &conn{d.t, c, bufio.NewReader(c), c, d}
 }
+
+func (c *conn) Read(b []byte) (int, error) { return c.in.Read(b) }
 
 func (c *conn) send(text string) {
 	c.t.Helper()
@@ -145,9 +180,23 @@ func (c *conn) want(text string) {
 // wantEnd expects the end of the connection.
 func (c *conn) wantEnd() {
 	c.t.Helper()
-	got, err := io.ReadAll(c)
-	if len(got) > 0 || err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+	if got, err := io.ReadAll(c); len(got) > 0 || err != nil {
 		c.t.Fatalf("got %q (%v), want the end", got, err)
+	}
+}
+
+// wantNothing expects that no byte comes, whatever turn follows.
+func (c *conn) wantNothing() {
+	c.t.Helper()
+	c.door.settle()
+	c.hasNothing()
+}
+
+// hasNothing expects that no byte has come until now.
+func (c *conn) hasNothing() {
+	c.t.Helper()
+	if got := c.wire.Arrived(); c.in.Buffered()+len(got) > 0 {
+		c.t.Fatalf("a reply left before what it shows was on disk: %q", got)
 	}
 }
 
@@ -167,16 +216,11 @@ func (c *conn) line(words ...string) string {
 
 func (c *conn) readLine() string {
 	c.t.Helper()
-	var line []byte
-	b := make([]byte, 1)
-	for {
-		if _, err := c.Read(b); err != nil {
-			c.t.Fatalf("after %q: %v", line, err)
-		}
-		if line = append(line, b[0]); b[0] == '\n' {
-			return strings.TrimSuffix(string(line), "\r\n")
-		}
+	line, err := c.in.ReadString('\n')
+	if err != nil {
+		c.t.Fatalf("after %q: %v", line, err)
 	}
+	return strings.TrimSuffix(line, "\r\n")
 }
 
 func (c *conn) readFull(b []byte) {
@@ -184,6 +228,23 @@ func (c *conn) readFull(b []byte) {
 	if _, err := io.ReadFull(c, b); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// do sends a command and returns its reply.
+func (c *conn) do(words ...string) reply {
+	c.t.Helper()
+	c.send(request(words...))
+	return c.read()
+}
+
+// read returns the next reply.
+func (c *conn) read() reply {
+	c.t.Helper()
+	r, err := readReply(c.in)
+	if err != nil {
+		c.t.Fatalf("read: %v", err)
+	}
+	return r
 }
 
 // text sends a request and returns its reply, a bulk.

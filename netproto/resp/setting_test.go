@@ -54,7 +54,7 @@ func TestAQueueWithSettingsExpiresAlsoWhenItWasEmptied(t *testing.T) {
 	}
 	c.ask("RPUSH q x", ":1\r\n")
 	c.ask("PTTL q", ":1000\r\n")
-	d.now.Add(1000)
+	d.now += 1000
 	c.ask("EXISTS q", ":0\r\n")
 	c.ask("QGET q", noQueueReply)
 }

@@ -250,7 +250,7 @@ func TestQSHARESListsSharesByPagesAndByWhatWaits(t *testing.T) {
 	c.ask("QSHARE q none WEIGHT 7", "+OK\r\n")
 	c.ask("QSHARE q c WEIGHT 2", "+OK\r\n")
 	c.tenants("SHARE b")
-	d.now.Add(5000)
+	d.now += 5000
 	row := func(name string, ready, claimed, weight int) string {
 		if ready == 0 {
 			return fmt.Sprintf(` | *8 | "name" | "%s" | "ready" | :0 | "claimed" | :%d | "weight" | :%d`, name, claimed, weight)

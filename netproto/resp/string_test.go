@@ -1,4 +1,4 @@
-package resp_test
+package resp
 
 import (
 	"strings"
@@ -6,11 +6,11 @@ import (
 )
 
 func TestAValueThatIsRefusedBehindALargeOneHasOneReply(t *testing.T) {
-	d := newDoor(t)
-	c := dial(t, d.addr())
+	d := newOther(t)
+	c := d.dial()
 	c.do("SET", "k", strings.Repeat("v", 2000))
 	d.restart() // so that only the disk holds the value
-	c = dial(t, d.addr())
+	c = d.dial()
 	tooLarge := strings.Repeat("w", 1<<20+1)
 	for _, args := range [][]string{{"GETSET", "k", tooLarge}, {"SET", "k", tooLarge, "GET"}} {
 		if r := c.do(args...); r.kind != '-' {
@@ -23,7 +23,7 @@ func TestAValueThatIsRefusedBehindALargeOneHasOneReply(t *testing.T) {
 }
 
 func TestNamesThatDoNotExistNeedNoRoomToBeDeleted(t *testing.T) {
-	c := dial(t, newDoor(t).addr())
+	c := newOther(t).dial()
 	c.do("SET", "k", "v")
 	args := []string{"DEL"}
 	for range 20_000 {

@@ -83,7 +83,7 @@ func TestExecNoticesWhatIsWatched(t *testing.T) {
 	exec(done)
 	c.ask("SET b 1 PX 1000", "+OK\r\n")
 	c.ask("WATCH b", "+OK\r\n")
-	d.now.Add(1000)
+	d.now += 1000
 	exec(broken)
 	c.ask("WATCH b", "+OK\r\n")
 	other.ask("SET b 1", "+OK\r\n")

@@ -14,8 +14,7 @@ func TestAUniquePushIsAnsweredWithThePacketThatHasTheID(t *testing.T) {
 	c.ask("QPUSH other b UNIQUE u", bulkReply("2"))
 	c.ask("QPEEK q", onTheWire(`*1 | *14 | "id" | "1" | "queue" | "q" | "payload" | "a" | "priority" | :128 | "unique" | "u" | "enqueued" | :1700000000000 | "state" | "ready"`))
 	c.line("QCLAIM", "q", "CONSUMER", "w")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	c.ask("QPUSH q b UNIQUE u", bulkReply("1"))
 	c.ask("QNACK q 1 3 DEAD", bulkReply("dead"))
@@ -34,16 +33,14 @@ func TestAnIDUntilAClaimIsFreeWhenWorkBegins(t *testing.T) {
 	c.ask("QMOVE q 1 TO r", ":1\r\n") // with its id
 	c.ask("QPUSH r b UNIQUE u", bulkReply("1"))
 	c.line("QCLAIM", "r", "CONSUMER", "w")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	c.ask("QPUSH r b UNIQUE u until CLAIM", bulkReply("3"))
 	c.ask("QPUSH r c UNIQUE u UNTIL claim", bulkReply("3"))
 	c.ask("QNACK r 1 2 UNCOUNTED DELAY 0", bulkReply("ready")) // beside the second
 	c.ask("QPUSH r c UNIQUE u UNTIL claim", bulkReply("3"))
 	c.ask("QLEN r", ":2\r\n")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	c.ask("QPUSH r c UNIQUE u UNTIL end", bulkReply("3"))
 	c.ask("QDEL r 3", ":1\r\n")
@@ -65,16 +62,15 @@ func TestADebouncedPacketIsDeliveredOnceWithItsLastPayload(t *testing.T) {
 	c := d.dial()
 	for i := range 1000 {
 		if i%333 == 300 {
-			d.stop()
-			d.start()
+			d.restart()
 			c = d.dial()
 		}
 		c.ask(fmt.Sprintf("QPUSH q %d UNIQUE u REPLACE DELAY 1000", i), bulkReply("1"))
-		d.now.Add(1)
+		d.now += 1
 	}
-	d.now.Add(998)
+	d.now += 998
 	c.ask("QPOP q", "*0\r\n")
-	d.now.Add(1)
+	d.now += 1
 	c.ask("LLEN q", ":1\r\n")
 	c.ask("LPOP q", bulkReply("999"))
 	c.ask("QLEN q", ":0\r\n")
@@ -121,12 +117,12 @@ func TestAUniquePushIsAnsweredForItsWindow(t *testing.T) {
 	c.ask("QPUSH q a UNIQUE u WINDOW 1000", bulkReply("1"))
 	c.line("QPOP", "q")
 	d.stop()
-	d.now.Add(999)
+	d.now += 999
 	d.start()
 	c = d.dial()
 	c.ask("QPUSH q b WINDOW 1000 UNIQUE u", bulkReply("1"))
 	c.ask("QLEN q", ":0\r\n")
-	d.now.Add(1)
+	d.now += 1
 	c.ask("QPUSH q b UNIQUE u WINDOW 1000", bulkReply("2"))
 	c.ask("QPUSH q b UNIQUE u", bulkReply("2")) // with or without a window, an id is one
 	c.ask("QDEL q 2", ":1\r\n")
@@ -155,8 +151,7 @@ func TestAWindowIsNoKeyOfTheUsers(t *testing.T) {
 			}
 			for range 2 {
 				c.ask("QPUSH q b UNIQUE u WINDOW 100000", bulkReply("1"))
-				d.stop()
-				d.start()
+				d.restart()
 				c = d.dial()
 			}
 		})
@@ -178,8 +173,7 @@ func TestWindowsEndWithTheirQueue(t *testing.T) {
 				if end == "SET q text" {
 					c.ask("DEL q", ":1\r\n")
 				}
-				d.stop()
-				d.start()
+				d.restart()
 				c = d.dial()
 				if id := c.text("QPUSH", "q", "b", "UNIQUE", "u", "WINDOW", "100000"); id == "0" {
 					t.Error("the window is still there")

@@ -1,7 +1,8 @@
-package resp_test
+package resp
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -58,16 +59,16 @@ var wakeListForms = slices.DeleteFunc(slices.Clone(wakeForms), func(form string)
 
 // audience is some connections of one server that wait, and one that does not.
 type audience struct {
-	main    *client
-	waiters []*client
+	main    *conn
+	waiters []*conn
 	ids     []string
 	waiting []bool
 }
 
-func newAudience(t testing.TB, addr string, n int) *audience {
-	a := &audience{main: dial(t, addr), waiting: make([]bool, n)}
+func newAudience(server target, n int) *audience {
+	a := &audience{main: server.dial(), waiting: make([]bool, n)}
 	for range n {
-		c := dial(t, addr)
+		c := server.dial()
 		a.waiters = append(a.waiters, c)
 		a.ids = append(a.ids, c.do("CLIENT", "ID").text)
 	}
@@ -76,7 +77,7 @@ func newAudience(t testing.TB, addr string, n int) *audience {
 
 func (a *audience) close() {
 	for _, c := range append(a.waiters, a.main) {
-		_ = c.conn.Close()
+		_ = c.Close()
 	}
 }
 
@@ -99,7 +100,7 @@ func (a *audience) heard() (text string) {
 // listen lets a connection wait; it returns when that does, or the reply.
 func (a *audience) listen(i int, args []string) string {
 	c := a.waiters[i]
-	c.send(args...)
+	c.send(request(args...))
 	a.waiting[i] = true
 	for !a.blocked(i) {
 		if arrived(c) {
@@ -111,19 +112,22 @@ func (a *audience) listen(i int, args []string) string {
 }
 
 // arrived says that bytes have come, or come now.
-func arrived(c *client) bool {
-	_ = c.conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+func arrived(c *conn) bool {
+	socket, ok := c.WriteCloser.(net.Conn)
+	if ok {
+		_ = socket.SetReadDeadline(time.Now().Add(time.Millisecond))
+		defer socket.SetReadDeadline(time.Now().Add(limit))
+	}
 	_, err := c.in.Peek(1)
-	_ = c.conn.SetReadDeadline(time.Now().Add(limit))
 	return err == nil
 }
 
 // Who waits is served by the same commands as in Redis, in the same order, with the same replies.
 func TestRandomWaitersAreServedAsInRedis(t *testing.T) {
-	redis, holdfast := newOriginal(t), newDoor(t)
+	redis, holdfast := newOriginal(t), newOther(t)
 	rapid.Check(t, func(t *rapid.T) {
 		const waiters = 4
-		theirs, ours := newAudience(redis.t, redis.addr(), waiters), newAudience(holdfast.t, holdfast.addr(), waiters)
+		theirs, ours := newAudience(redis, waiters), newAudience(holdfast, waiters)
 		defer theirs.close()
 		defer ours.close()
 		theirs.main.do("FLUSHALL")

@@ -88,9 +88,9 @@ func TestALeaseThatEndsReturnsThePacketWithAnotherToken(t *testing.T) {
 	c := d.dial()
 	c.ask("QPUSH q x", bulkReply("1"))
 	c.ask("QCLAIM q LEASE 1000 CONSUMER a", claimOf("q", 1, "x", 1, 2, start+1000, "a"))
-	d.now.Add(999)
+	d.now += 999
 	c.ask("QCLAIM q", "*0\r\n")
-	d.now.Add(1)
+	d.now += 1
 	c.send(request("QCLAIM", "q", "CONSUMER", "b"))
 	for c.readLine() != "claimed" {
 	}
@@ -321,7 +321,7 @@ func TestAWaitEndsWithNil(t *testing.T) {
 	waits, c := d.dial(), d.dial()
 	waits.send(request("QCLAIM", "q", "BLOCK", "50"))
 	c.awaitBlocked(1)
-	d.now.Add(50)
+	d.now += 50
 	c.ask("PING", "+PONG\r\n")
 	c.awaitBlocked(0)
 	waits.want("*-1\r\n")
@@ -356,8 +356,7 @@ func TestAPacketHasALeaseOfItsOwn(t *testing.T) {
 	c.ask("QPUSH q c", bulkReply("3"))
 	c.ask("QPUSH q d LEASE 5000 KEY k PRIO 200", bulkReply("4"))
 	c.ask("QPRIO q 4 201", ":1\r\n")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	for id, want := range map[string]string{"1": "5000", "2": "6000", "3": "", "4": "5000"} {
 		if got := c.shown("q", id)["lease"]; got != want {
@@ -391,8 +390,7 @@ func TestWhatIsPushedBesideAPayloadGoesWithThePacket(t *testing.T) {
 	c.ask("QPUSH q c META 12345678", bulkReply("3"))
 	c.ask("QPRIO q 3 200", ":1\r\n")
 	c.ask("LREM q 0 b", ":1\r\n")
-	d.stop()
-	d.start()
+	d.restart()
 	c = d.dial()
 	for id, want := range map[string]string{"1": "1234567\xff", "3": "12345678"} {
 		if got := c.shown("q", id)["meta"]; got != want {
