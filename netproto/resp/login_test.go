@@ -83,7 +83,8 @@ func TestAFailedLoginLeavesTheUserAsItWas(t *testing.T) {
 // slow has the tests of a door's logins last no longer than they compute: no time passes but where
 // all wait.
 func slow(t *testing.T, test func(d *door)) {
-	synctest.Test(t, func(t *testing.T) { test(newDoor(t, Config{Users: hashedUser(t)})) })
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(openDoor(&door{t: t, config: Config{Users: hashedUser(t)}})) })
 }
 
 func TestALoginThatWaitsCannotBeUnblocked(t *testing.T) {

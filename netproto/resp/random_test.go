@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -181,6 +182,7 @@ func TestRandomCommandsReplyAsInRedis(t *testing.T) {
 		queued := false // in a transaction
 		var history strings.Builder
 		same := func(args []string) {
+			holdfast.now = time.Now().UnixMilli() // as redis-server has it
 			want, got := answer(theirs, args), answer(ours, args)
 			fmt.Fprintf(&history, "%.40q\n", args)
 			if got != want {

@@ -170,6 +170,7 @@ func TestRepliesAreThoseOfRedis(t *testing.T) {
 }
 
 func TestRedisRepliesAsWritten(t *testing.T) {
+	t.Parallel()
 	server := newOriginal(t)
 	var out bytes.Buffer
 	for _, s := range readScripts(t) {

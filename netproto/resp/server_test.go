@@ -2,10 +2,12 @@ package resp
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage"
 )
 
-// door is a server on a store of its own, with a clock that only the test moves. Reading makes the
-// turns of its loop.
+// door is a server on a store of its own, with a clock that only the test moves. Its clients make
+// the turns of its loop as they read.
 type door struct {
 	t        testing.TB
 	dir      string
@@ -31,15 +33,30 @@ type door struct {
 	passes   bool  // time passes while a client waits
 }
 
+// newDoor has the test run beside others.
 func newDoor(t testing.TB, c Config) *door {
 	t.Helper()
+	beside(t)
 	return openDoor(&door{t: t, config: c})
 }
 
 // newOther makes a door to compare with redis-server. It reads most payloads from its disk.
 func newOther(t testing.TB) *door {
 	t.Helper()
+	beside(t)
 	return openDoor(&door{t: t, config: Config{Version: "1.2.3"}, cache: 1 << 16, passes: true})
+}
+
+// parallel has the tests that run beside others.
+var parallel sync.Map
+
+// beside has a test run beside others. A benchmark has the machine for itself.
+func beside(t testing.TB) {
+	if t, ok := t.(*testing.T); ok {
+		if _, already := parallel.LoadOrStore(t, true); !already {
+			t.Parallel()
+		}
+	}
 }
 
 func openDoor(d *door) *door {
@@ -52,7 +69,7 @@ func openDoor(d *door) *door {
 
 func (d *door) start() {
 	d.t.Helper()
-	store, err := storage.Open(d.dir, storage.Options{Sync: storage.SyncNever()})
+	store, err := storage.Open(d.dir, storage.Options{Sync: storage.SyncNever(), Window: 4 << 20})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -61,7 +78,7 @@ func (d *door) start() {
 		d.t.Fatal(err)
 	}
 	d.disk = &disk{Store: store}
-	m := broker.New(d.disk, state, broker.Options{MaxPayload: d.config.MaxPayload, Cache: d.cache})
+	m := broker.New(d.disk, state, broker.Options{MaxPayload: d.config.MaxPayload, Cache: cmp.Or(d.cache, 1<<20)})
 	loop := netproto.NewStepped(m, d.disk, netproto.LoopConfig{Clock: func() int64 { d.now += d.tick; return d.now }})
 	d.protocol = New(d.config)
 	d.network = d.serve(loop, d.protocol)
