@@ -52,7 +52,14 @@ func TestAConnectionThatIsPassedOnIsServedAsAnyOther(t *testing.T) {
 			}
 			s, p := serveInside(t, c)
 			raw, socket := passing(t)
-			far, near := net.Conn(raw), net.Conn(socket)
+			far, near, local := net.Conn(raw), net.Conn(socket), raw.LocalAddr()
+			if row.door { // where the server listens it has come there
+				var err error
+				if s.listener, err = Listen("127.0.0.1:0"); err != nil {
+					t.Fatal(err)
+				}
+				local = s.Addr()
+			}
 			if row.between {
 				far, near = ca.over(raw, socket)
 			}
@@ -74,8 +81,8 @@ func TestAConnectionThatIsPassedOnIsServedAsAnyOther(t *testing.T) {
 			s.waitConns(t, 0)
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if peer := p.peers[0]; peer.Remote().String() != "192.0.2.1:7" || peer.Certificate() != certificate || peer.User() != "" {
-				t.Errorf("user %q with certificate %q at %v", peer.User(), peer.Certificate(), peer.Remote())
+			if peer := p.peers[0]; peer.Remote().String() != "192.0.2.1:7" || peer.Local().String() != local.String() || peer.Certificate() != certificate || peer.User() != "" {
+				t.Errorf("user %q with certificate %q at %v, connected to %v", peer.User(), peer.Certificate(), peer.Remote(), peer.Local())
 			}
 		})
 	}
