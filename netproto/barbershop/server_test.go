@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,7 +64,7 @@ func (b *board) start() {
 	}
 	b.disk = &disk{Store: store}
 	m := broker.New(b.disk, state, broker.Options{})
-	b.loop, err = netproto.StartLoop(m, b.disk, netproto.LoopConfig{Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != ""})
+	b.loop, err = netproto.StartLoop(m, b.disk, netproto.LoopConfig{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,7 +75,7 @@ func serveTo(t *testing.T, batch *content.Batch, users access.Plain) (addr strin
 	log = &logText{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	m := broker.New(store, state, broker.Options{Logger: logger})
-	loop, err := netproto.StartLoop(m, store, netproto.LoopConfig{Logger: logger, Goroutines: os.Getenv("HOLDFAST_GOROUTINES") != ""})
+	loop, err := netproto.StartLoop(m, store, netproto.LoopConfig{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
