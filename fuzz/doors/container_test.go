@@ -36,7 +36,7 @@ type image struct {
 func buildImage(t *testing.T) *image {
 	t.Helper()
 	if !*whole {
-		t.Skip("it takes longer: see make doors")
+		t.Skip("takes longer: make doors")
 	}
 	if _, err := exec.LookPath("buildah"); err != nil {
 		t.Skip("buildah is not installed: apt install buildah")

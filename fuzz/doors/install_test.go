@@ -9,7 +9,7 @@ import (
 
 func TestThePackagesThatMakeDistMakesAreInstalledInFreshProjects(t *testing.T) {
 	if !*whole {
-		t.Skip("it takes longer: see make doors")
+		t.Skip("takes longer: make doors")
 	}
 	t.Parallel()
 	dir := t.TempDir()
