@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
+	"time"
 )
 
 var (
@@ -16,6 +17,7 @@ var (
 	first = flag.Uint64("sim.from", 1, "the first seed of the others")
 	count = flag.Int("sim.seeds", -1, "how many seeds from that one on; -1: as many as the test says")
 	file  = flag.String("sim.file", "testdata/seeds.txt", "the seeds that failed once, which are played first, one a line")
+	long  = flag.Duration("sim.for", 0, "how long more seeds are played behind those")
 	trace = flag.Bool("sim.trace", false, "say what a seed does")
 )
 
@@ -47,7 +49,12 @@ func Play(t *testing.T, some int, play func(r *Run)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, seed := range seeds {
+	played, next := 0, *first+uint64(max(some, 0))
+	for end := time.Now().Add(*long); played < len(seeds) || time.Now().Before(end); played++ {
+		if played == len(seeds) {
+			seeds, next = append(seeds, next), next+1
+		}
+		seed := seeds[played]
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := &Run{T: t, Seed: seed}
 			if *trace {
@@ -59,6 +66,7 @@ func Play(t *testing.T, some int, play func(r *Run)) {
 			t.Fatalf("seed %d fails. To see what it does: -run '^%s$' -v -sim.seed %d -sim.trace. Add it to %s, so that it is played from now on.", seed, t.Name(), seed, *file)
 		}
 	}
+	t.Logf("%d seeds were played", played)
 }
 
 // Trace plays a seed, and returns what it says.
