@@ -14,7 +14,7 @@ import (
 
 var (
 	cycles = flag.Int("cycles", 5, "how often TestCrash loads the server and ends it")
-	seed   = flag.Uint64("seed", 0, "seed of the run, 0 for a fresh one")
+	seed   = flag.Uint64("seed", 1, "seed of the run, 0 for a fresh one")
 	tasked = flag.Int("workers", 4, "how many clients of the work queues TestCrash has")
 )
 

@@ -12,7 +12,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var histories = flag.Int("histories", 50, "how many histories of concurrent clients are checked")
+var (
+	histories = flag.Int("histories", 50, "how many histories of concurrent clients are checked")
+	seed      = flag.Uint64("seed", 1, "of what the clients ask")
+)
 
 const (
 	// linearClients and linearCommands make a history that is checked in milliseconds.
@@ -126,16 +129,16 @@ func linearTransaction(rng *rand.Rand, round int, value string) []command {
 	return []command{cmd("RPUSH", a, value), cmd("SET", text, value), cmd("LLEN", b), cmd("INCR", count)}
 }
 
-// oneOrder lets clients ask at the same time, in a round that a seed has, and fails the test if no
+// oneOrder lets clients ask at the same time, in a round of the seed, and fails the test if no
 // order explains what they saw. ask makes the nth request of a client.
-func oneOrder(t *testing.T, model porcupine.Model, seed uint64, round int, ask func(rng *rand.Rand, client, n int) (in, out any)) {
+func oneOrder(t *testing.T, model porcupine.Model, round int, ask func(rng *rand.Rand, client, n int) (in, out any)) {
 	t.Helper()
 	var mu sync.Mutex
 	var history []porcupine.Operation
 	var all sync.WaitGroup
 	start := time.Now()
 	for id := range linearClients {
-		rng := rand.New(rand.NewPCG(seed, uint64(round*linearClients+id)))
+		rng := rand.New(rand.NewPCG(*seed, uint64(round*linearClients+id)))
 		all.Go(func() {
 			for n := range linearCommands {
 				op := porcupine.Operation{ClientId: id, Call: time.Since(start).Nanoseconds()}
@@ -149,7 +152,7 @@ func oneOrder(t *testing.T, model porcupine.Model, seed uint64, round int, ask f
 	}
 	all.Wait()
 	if result := porcupine.CheckOperationsTimeout(model, history, limit); result != porcupine.Ok {
-		t.Fatalf("a history of %d requests is %v: no order explains it (seed %d, round %d)", len(history), result, seed, round)
+		t.Fatalf("a history of %d requests is %v: no order explains it (seed %d, round %d)", len(history), result, *seed, round)
 	}
 }
 
@@ -159,9 +162,8 @@ func TestConcurrentClientsSeeOneOrder(t *testing.T) {
 		for i := range clients {
 			clients[i] = dial(t, addr)
 		}
-		seed := uint64(time.Now().UnixNano())
 		for round := range *histories {
-			oneOrder(t, linearModel(), seed, round, func(rng *rand.Rand, id, n int) (in, out any) {
+			oneOrder(t, linearModel(), round, func(rng *rand.Rand, id, n int) (in, out any) {
 				commands := linearTransaction(rng, round, fmt.Sprintf("v%d.%d", id, n))
 				if len(commands) == 1 {
 					return commands, clients[id].ask(commands[0]...)

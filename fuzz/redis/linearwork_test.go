@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -165,13 +164,12 @@ func TestConcurrentWorkersSeeOneOrder(t *testing.T) {
 	for i := range clients {
 		clients[i].conn = dial(t, addr)
 	}
-	seed := uint64(time.Now().UnixNano())
 	for round := range *histories {
 		for i := range clients {
 			clients[i] = workClient{conn: clients[i].conn, queue: fmt.Sprint("work:", round)}
 		}
 		clients[0].do(ok, "QSET", clients[0].queue, "max-claimed", fmt.Sprint(workLimit))
-		oneOrder(t, workModel(), seed, round, func(rng *rand.Rand, id, n int) (in, out any) {
+		oneOrder(t, workModel(), round, func(rng *rand.Rand, id, n int) (in, out any) {
 			return clients[id].work(rng, fmt.Sprintf("v%d.%d", id, n))
 		})
 	}

@@ -18,7 +18,7 @@ import (
 var (
 	every  = flag.Bool("every", false, "let each system call fail and change each bit, not only a sample of them")
 	runs   = flag.Int("sweep", 12, "how many runs a test has that makes one system call fail in each")
-	sample = flag.Uint64("sample", 0, "which sample of system calls fails, 0 for a fresh one")
+	sample = flag.Uint64("sample", 1, "which sample of system calls fails, 0 for a fresh one")
 )
 
 // Strace returns the command to which another one, with its arguments, is appended to run below
@@ -66,7 +66,7 @@ func Every() bool { return *every }
 func Runs() int { return *runs }
 
 // Sample says which numbers from 1 on a test tries: first, and then each that is stride further. By
-// default that is one in oneIn, and another one in each run. With -every it is each.
+// default that is one in oneIn. With -every it is each.
 func Sample(t testing.TB, oneIn int) (first, stride int) {
 	t.Helper()
 	if *every {
