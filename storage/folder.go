@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +71,10 @@ func openFolder(path string) (_ *folder, err error) {
 		return nil, err
 	}
 	if err = f.readFormat(content.FormatVersion); errors.Is(err, fs.ErrNotExist) {
-		f.fresh, err = true, cmp.Or(syncNames(path, made), f.writeFormat())
+		f.fresh = true
+		if err = syncNames(path, made); err == nil { // else another start would take the name for durable
+			err = f.writeFormat()
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -161,10 +163,11 @@ func syncName(path string) error {
 }
 
 // syncNameOf makes the name of a folder durable. Who may make a folder in another one need not have
-// the right to read that, and so cannot sync it: then the file system does, with what comes next.
+// the right to read that, and so cannot sync it: then the file system does, with what comes next. A
+// file system that can only be read, with this one below it, may know no sync of folders.
 func syncNameOf(path string) error {
 	err := syncName(filepath.Dir(path))
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EINVAL) {
 		return nil
 	}
 	return err

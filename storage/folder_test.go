@@ -337,3 +337,29 @@ func TestAFolderWhoseMakerWasKilledHasADurableName(t *testing.T) {
 		t.Errorf("behind a power cut the folder is gone: %v %v", gone, err)
 	}
 }
+
+func TestTheFormatIsWrittenBehindTheNamesAlone(t *testing.T) {
+	for fault, made := range map[error]bool{unix.EIO: false, unix.EINVAL: true} {
+		root := t.TempDir()
+		d, err := simulated.Mount(root, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Unmount()
+		written := false
+		d.Hook = func(_ int64, c *disk.Call) error {
+			written = written || c.Op == disk.OpCreate && strings.HasPrefix(filepath.Base(c.Path), formatName)
+			if c.Op == disk.OpSync && c.Path == root {
+				return fault
+			}
+			return nil
+		}
+		f, err := openFolder(filepath.Join(root, "data"))
+		if (err == nil) != made || written != made {
+			t.Errorf("where the folder above cannot be synced, %v: the format is written: %t, %v", fault, written, err)
+		}
+		if err == nil {
+			f.close()
+		}
+	}
+}
