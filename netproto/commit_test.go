@@ -199,7 +199,7 @@ func TestWhatLeavesBelongsToABatchThatIsOnDisk(t *testing.T) {
 		all := &tags{rand: rand.New(rand.NewPCG(seed, 1))}
 		store, state := openStore(t)
 		disk := counted{store, all}
-		loop, err := StartLoop(broker.New(disk, state, broker.Options{}), disk, LoopConfig{Goroutines: goroutines})
+		loop, err := StartLoop(broker.New(disk, state, broker.Options{}), disk, LoopConfig{Goroutines: goroutines()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestWhatNoBatchProvesIsToldOnlyWhileTheQueuesAreHeld(t *testing.T) {
 	store, state := openStore(t)
 	var held atomic.Bool
 	held.Store(true)
-	loop, err := StartLoop(broker.New(store, state, broker.Options{}), store, LoopConfig{Goroutines: goroutines, Held: held.Load})
+	loop, err := StartLoop(broker.New(store, state, broker.Options{}), store, LoopConfig{Goroutines: goroutines(), Held: held.Load})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestAFullDiskLetsNothingLeaveWhenTheQueuesAreNotHeld(t *testing.T) {
 	var lost atomic.Bool
 	disk := roomless{store}
 	held := func() bool { return !lost.Load() }
-	loop, err := StartLoop(broker.New(disk, state, broker.Options{}), disk, LoopConfig{Goroutines: goroutines, Held: held})
+	loop, err := StartLoop(broker.New(disk, state, broker.Options{}), disk, LoopConfig{Goroutines: goroutines(), Held: held})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestALoopThatHasEndedKeepsNothingOfTheQueues(t *testing.T) {
 	store, state := openStore(t)
 	machine := broker.New(store, state, broker.Options{})
 	kept := weak.Make(machine)
-	loop, err := StartLoop(machine, store, LoopConfig{Goroutines: goroutines})
+	loop, err := StartLoop(machine, store, LoopConfig{Goroutines: goroutines()})
 	if err != nil {
 		t.Fatal(err)
 	}

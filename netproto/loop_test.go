@@ -139,7 +139,7 @@ func serveDesk(t *testing.T, want error) (*Server, *hooked) {
 	store, state := openStore(t)
 	s := &hooked{Store: store}
 	var err error
-	if s.loop, err = StartLoop(broker.New(s, state, broker.Options{}), s, LoopConfig{Goroutines: goroutines}); err != nil {
+	if s.loop, err = StartLoop(broker.New(s, state, broker.Options{}), s, LoopConfig{Goroutines: goroutines()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -563,7 +563,7 @@ func askAtOnce(t *testing.T, s *Server, others, clients int, what string) (all [
 }
 
 func TestARequestIsNotServedBehindAllLongOnesThatWereAskedForBefore(t *testing.T) {
-	if goroutines {
+	if goroutines() {
 		t.Skip("a goroutine reads what has come, and may run late")
 	}
 	for _, what := range []string{"long", "slow"} {

@@ -100,7 +100,7 @@ func serve(t *testing.T, c Config) *Server {
 	if c.Loop == nil {
 		c.Loop = newLoop(t, LoopConfig{})
 	}
-	if c.TLS == nil && encrypted {
+	if c.TLS == nil && encrypted() {
 		c.TLS = common().server
 	}
 	l, err := Listen("127.0.0.1:0")
@@ -120,8 +120,9 @@ func serve(t *testing.T, c Config) *Server {
 	return s
 }
 
-// goroutines has all connections read and written by goroutines. "make test" runs both ways.
-var goroutines = os.Getenv("HOLDFAST_GOROUTINES") != ""
+// goroutines has all connections read and written by goroutines. "make gate" runs both ways. Go's
+// cache of results knows of variables that are read while a test runs.
+func goroutines() bool { return os.Getenv("HOLDFAST_GOROUTINES") != "" }
 
 // openStore opens a store in a folder of the test, with the state that is in it.
 func openStore(t *testing.T) (*storage.Store, *recovery.State) {
@@ -142,7 +143,7 @@ func newLoop(t *testing.T, c LoopConfig) *Loop {
 	t.Helper()
 	store, state := openStore(t)
 	m := broker.New(store, state, broker.Options{})
-	c.Goroutines = goroutines
+	c.Goroutines = goroutines()
 	l, err := StartLoop(m, store, c)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,7 @@ func newLoop(t *testing.T, c LoopConfig) *Loop {
 
 func dial(t *testing.T, s *Server) *socket {
 	t.Helper()
-	if encrypted {
+	if encrypted() {
 		c, err := dialTLS(t, s, common().client)
 		if err != nil && !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") { // as where there are too many
 			t.Fatal(err)

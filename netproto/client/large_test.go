@@ -50,9 +50,6 @@ func TestPayloadsOfEverySizeComeBackWhole(t *testing.T) {
 		most = broker.MaxPayload
 	}
 	sizes := []int{mib - 1, mib, mib + 1, most}
-	if testing.Short() {
-		sizes = sizes[:3]
-	}
 	for _, goroutines := range []bool{false, true} {
 		t.Run(fmt.Sprint("goroutines ", goroutines), func(t *testing.T) {
 			config := daemon.Config{Data: t.TempDir(), Sync: storage.SyncNever(), MaxPayload: int64(most), Goroutines: goroutines}
@@ -92,10 +89,7 @@ func TestPayloadsOfEverySizeComeBackWhole(t *testing.T) {
 }
 
 // Each producer knows of its last push only that it may be there.
-func TestLongPayloadsSurviveAKillWholeOrNotAtAll(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a few hundred MiB are written")
-	}
+func TestSystemLongPayloadsSurviveAKillWholeOrNotAtAll(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	const producers, kills, size = 3, 3, 12 << 20
 	acked, next := make(map[uint64]bool), uint64(0)
