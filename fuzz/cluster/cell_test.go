@@ -92,17 +92,15 @@ var (
 	building sync.Mutex // one is linked at a time
 )
 
-// build compiles the program, with some changes, and a door to etcd. With -short it skips the test.
+// build compiles the program, with some changes, and a door to etcd.
 func build(t *testing.T, changes ...planted.Bug) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("its nodes are processes of their own")
-	}
 	building.Lock()
 	defer building.Unlock()
 	changes = append(changes, door(), keep())
 	name := filepath.Join(programs, fmt.Sprintf("holdfast-%x", sha256.Sum256([]byte(fmt.Sprint(changes)))))
 	if _, err := os.Stat(name); err != nil {
+		must(t, planted.Depend("./cmd/holdfast"))
 		overlay, err := planted.Overlay(t.TempDir(), changes)
 		must(t, err)
 		execute(t, "env", "CGO_ENABLED=0", "go", "build", "-ldflags", "-s -w", "-o", name, "-overlay", overlay, "github.com/holdfast-queue/holdfast/cmd/holdfast")

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/holdfast-queue/holdfast/fuzz/planted"
 )
 
 var (
@@ -39,6 +41,9 @@ func build(t *testing.T, command string) string {
 	name := filepath.Join(built, filepath.Base(command))
 	if _, err := os.Stat(name); err == nil {
 		return name
+	}
+	if err := planted.Depend("./" + command); err != nil {
+		t.Fatal(err)
 	}
 	out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", name, "github.com/holdfast-queue/holdfast/"+command).CombinedOutput()
 	if err != nil {

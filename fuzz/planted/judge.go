@@ -48,13 +48,7 @@ func Build(dir string, bugs []Bug) error {
 		}
 	}
 	folders := slices.Sorted(maps.Keys(packages))
-	list, err := run(append([]string{"list", "-deps", "-test", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, folders...))
-	for folder := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
-		if _, unread := os.ReadDir(folder); unread != nil { // what a test reads, Go's cache of results knows of
-			err = errors.Join(err, unread)
-		}
-	}
-	if err != nil {
+	if err := Depend(folders...); err != nil {
 		return err
 	}
 	out, err := run(append([]string{"test", "-c", "-vet=off", "-ldflags=-w", "-overlay", overlay, "-o", dir + "/"}, folders...))
@@ -67,6 +61,18 @@ func Build(dir string, bugs []Bug) error {
 		return errors.Join(named...)
 	}
 	return err
+}
+
+// Depend has Go's cache of results know that a test depends on packages that it builds: it knows of
+// what a test reads.
+func Depend(folders ...string) error {
+	list, err := run(append([]string{"list", "-deps", "-test", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, folders...))
+	for folder := range strings.SplitSeq(strings.TrimSpace(list), "\n") {
+		_, unread := os.ReadDir(folder)
+		err = errors.Join(err, unread)
+	}
+	_, unread := os.ReadFile(filepath.Join(root, "go.mod"))
+	return errors.Join(err, unread)
 }
 
 // run runs the go command in the root.
