@@ -37,9 +37,6 @@ func (w *work) workers(queue string) (names []string) {
 }
 
 func TestTheConsumersThatAreRememberedAreBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("some hundred thousand consumers come")
-	}
 	w := newWork(t)
 	w.set(broker.DefaultSettings())
 	known := 0

@@ -409,11 +409,7 @@ func (m *crowd) checkPush(tx *broker.Tx, p *crowdPush) {
 }
 
 func TestNobodyWaitsInVainWhileBatchesFill(t *testing.T) {
-	seeds := uint64(60)
-	if testing.Short() {
-		seeds = 20
-	}
-	for seed := range seeds {
+	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			h := &harness{t: t, store: newMemStore()}

@@ -30,9 +30,6 @@ holdfast (complete -C 'holdfast verif') (complete -C 'holdfast verify a-f')`
 )
 
 func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("each completion is a process of its own")
-	}
 	for name, c := range map[string]struct {
 		args  []string
 		types string

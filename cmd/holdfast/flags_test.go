@@ -29,9 +29,6 @@ func allCommands() []string {
 }
 
 func TestEveryCommandHelps(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine prints each help")
-	}
 	golden := string(readFile(t, "testdata/golden/help.txt"))
 	for _, name := range allCommands() {
 		t.Run(name, func(t *testing.T) {

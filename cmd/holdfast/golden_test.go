@@ -38,9 +38,6 @@ var prompt = regexp.MustCompile(`(?m)^(?:\d*\$ .*|\n?== .*)\n`)
 var parts = regexp.MustCompile(`^(\d*)\$ (.*?)(?: <<< ("(?:\\.|[^"\\])*"))?( &)?(?: \| head -(\d+))?\n$`)
 
 func TestCommandsPrintWhatTheGoldenFilesHave(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the commands run one after the other")
-	}
 	t.Setenv("COLUMNS", "") // the parser looks at it
 	names, _ := filepath.Glob("testdata/golden/*.txt")
 	for _, name := range names {

@@ -12,9 +12,6 @@ import (
 )
 
 func TestTheLongestPayloadGoesThroughAllCommands(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long payloads are written a dozen times")
-	}
 	every := make([]byte, 256)
 	for i := range every {
 		every[i] = byte(i)

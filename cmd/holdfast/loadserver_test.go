@@ -340,9 +340,6 @@ func TestALoadThatIsCutShortGoesOnWithoutLoss(t *testing.T) {
 // What the server has is its own, unless --from says that the load has begun it.
 func TestALoadThatGoesOnKeepsWhatOthersHad(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("thousands of packets are loaded over one connection")
-	}
 	const n = 2000 // the queue is record 2, its packets up to n+2, the hash is n+3
 	file := manyOf(t, n)
 	to := serve(t, filepath.Join(t.TempDir(), "data"), "--admin", "127.0.0.1:0")

@@ -8,9 +8,6 @@ import (
 )
 
 func TestTheManualPageHasEveryCommandFlagAndVariable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine prints each help")
-	}
 	page := command{}.run(t.Context(), "man").stdout
 	_, shared, _ := strings.Cut(page, "\n.SH CONNECTION\n")
 	shared, _, _ = strings.Cut(shared, "\n.SH COMMANDS\n")

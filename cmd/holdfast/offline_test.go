@@ -182,9 +182,6 @@ func TestFoldersThatCannotBeWorkedOnAreRefused(t *testing.T) {
 }
 
 func TestLoadThatWasCutShortBeginsAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("15 MB are loaded a few times")
-	}
 	dir, file := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "dump")
 	const packets, half = 100, 60
 	var dump bytes.Buffer

@@ -117,9 +117,6 @@ func (s *typing) line(t *testing.T, line string) string {
 }
 
 func TestTheFirstSessionOfTheReadmeRunsThoughTheServerIsKilledBeforeEachLine(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the server is started before each line")
-	}
 	session := strings.Join(blocks(t, section(t, "README.md", "## A first session"), "console"), "")
 	dir := t.TempDir()
 	cmd, s := process(t, "--data", dir)

@@ -108,9 +108,6 @@ func limitOf(t *testing.T, s *testServer, request string) int {
 
 // What a server takes is in no dump if it is too long for one, and then the whole dump fails.
 func TestTheLongestNamesAndValuesAreDumpedAndLoaded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many MiB are written and read")
-	}
 	work := t.TempDir()
 	dir, copied := filepath.Join(work, "data"), filepath.Join(work, "copy")
 	s := serve(t, dir, "--redis", "127.0.0.1:0")

@@ -80,11 +80,7 @@ func TestARestoredFolderHoldsWhatWasAcknowledgedBeforeItsBackup(t *testing.T) {
 		movers[i].list = "list" + strings.Repeat("+", i)
 		busy.Go(func() { movers[i].run(t, s.addrs["redis"], stop) }) // ends with stop
 	}
-	rounds := 6
-	if testing.Short() {
-		rounds = 2
-	}
-	for i := range rounds {
+	for i := range 6 {
 		file, copied := filepath.Join(work, fmt.Sprint("backup", i)), filepath.Join(work, fmt.Sprint("copy", i))
 		var answered, emptied [4]int64
 		for i := range movers {

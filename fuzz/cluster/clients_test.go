@@ -21,9 +21,6 @@ import (
 // While the owner dies each worker holds a claim, so that nothing is asked for. Leases outlast a
 // takeover.
 func TestWorkersGoOnWhenTheOwnerIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("its nodes are processes of their own")
-	}
 	t.Parallel()
 	c := onLoopback(t, build(t))
 	owner := c.owner()

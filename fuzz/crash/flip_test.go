@@ -28,9 +28,6 @@ func flips() int { return 5 * inject.Runs() }
 const viaBinary = 4
 
 func TestFlippedByteIsDetectedOrHarmless(t *testing.T) {
-	if testing.Short() {
-		t.Skip("folders are opened one after the other")
-	}
 	binary := serve(build(t, "cmd/holdfast"))
 	for name, end := range map[string]func(*Server) error{
 		"stopped cleanly": (*Server).Terminate,

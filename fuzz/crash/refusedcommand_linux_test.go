@@ -16,9 +16,6 @@ import (
 // The kernel tells once of a page that the disk refused. So a command fails, or all that it wrote
 // is on the disk.
 func TestCommandOnADiskThatRefusesInPartFailsOrWritesAll(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: left to longer runs")
-	}
 	c := newCopies(t, build(t, "cmd/holdfast"))
 	for name, row := range map[string]struct {
 		read func(string) ([]byte, error) // as a dump, what a file or folder holds

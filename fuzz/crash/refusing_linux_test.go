@@ -56,9 +56,6 @@ func newRefusingDisk(t *testing.T, mib, first, apart int64, put func(mount strin
 // A disk that refuses a page of a table tells a sync only, and only once: what the table would have
 // replaced must still be there.
 func TestDiskThatRefusesInPartLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: left to longer runs")
-	}
 	command, skipped := serve(build(t, "cmd/holdfast")), false
 	for try := 0; ; try++ { // a disk may refuse the journal, or what nothing takes
 		hit := false

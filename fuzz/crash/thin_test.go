@@ -97,9 +97,6 @@ func (d *thinDisk) grow() {
 }
 
 func TestThinDiskThatRunsOutLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: left to longer runs")
-	}
 	binary := build(t, "cmd/holdfast")
 	for range max(inject.Runs()/12, 1) {
 		t.Run("", func(t *testing.T) { runOut(t, serve(binary)) })

@@ -32,9 +32,6 @@ func (w *world) coat(s daemon.Store) daemon.Store {
 var finding = regexp.MustCompile(`operation \d+ of seed \d+: (.*)`)
 
 func TestMutantsAreFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: one goroutine does all, so the race detector has nothing to watch")
-	}
 	type play struct {
 		name string
 		seed uint64

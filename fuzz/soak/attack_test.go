@@ -44,9 +44,6 @@ var attacks = []struct {
 
 // Times and rates are logged, not judged: they depend on the machine.
 func TestAttacks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector, which runs short tests, takes memory that is not the server's")
-	}
 	for _, driver := range []string{"", "1"} {
 		t.Run(map[string]string{"": "loop", "1": "goroutines"}[driver], func(t *testing.T) {
 			s := startServer(t, t.TempDir(), goroutines+"="+driver)

@@ -218,9 +218,6 @@ func requests() []request {
 
 // TestNoRequestHoldsOthersForLong makes each request while another client sends PINGs.
 func TestNoRequestHoldsOthersForLong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the race detector, which runs short tests, takes time that is not the loop's")
-	}
 	for _, r := range slices.Concat(requests(), moreRequests()) {
 		t.Run(r.name, func(t *testing.T) {
 			if !*whole {

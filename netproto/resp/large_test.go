@@ -60,9 +60,6 @@ func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
 }
 
 func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many packets are pushed and moved by one client")
-	}
 	d := newOther(t)
 	c := d.dial()
 	const most = broker.MaxChanged
@@ -99,9 +96,6 @@ func TestOneCommandTakesAndMovesNoMoreThanItsLimit(t *testing.T) {
 }
 
 func TestOneCommandTakesNoMoreOfAGroupThanItsLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many packets are pushed by one client")
-	}
 	d := newOther(t)
 	c := d.dial()
 	const n = broker.MaxChanged + 1
@@ -175,9 +169,6 @@ func TestATransactionChangesWhateverItHolds(t *testing.T) {
 }
 
 func TestACommandOfATransactionIsRefusedWholeOrDoneWhole(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many MB are written by one client")
-	}
 	c := newOther(t).dial()
 	const large = 33 // and a little more is 32 MiB
 	element := strings.Repeat("x", 1_000_000)

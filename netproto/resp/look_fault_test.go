@@ -209,9 +209,6 @@ func TestAListOfClientsTakesABoundedNumberOfIDs(t *testing.T) {
 }
 
 func TestCommandsWithManyNamesGoOnInSlices(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many thousands of names are made anew for each command")
-	}
 	const n = 4 * nameSlice
 	d := newDoor(t, Config{})
 	c, w := d.dial(), d.dial()
@@ -335,9 +332,6 @@ func TestADeletionInSlicesTakesWhatIsThereThen(t *testing.T) {
 }
 
 func TestARequestBringsNoMoreElementsThanItsLimit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a million elements are written by one client")
-	}
 	c := newDoor(t, Config{}).dial()
 	numbers := func(n int) (words []string) {
 		for i := range n {

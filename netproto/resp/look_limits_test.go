@@ -6,9 +6,6 @@ import (
 )
 
 func TestALongLookHasTheLimitOfAReply(t *testing.T) {
-	if testing.Short() {
-		t.Skip("72 MB are written and read")
-	}
 	d := newOther(t)
 	c := d.dial()
 	value := strings.Repeat("x", 16_000)

@@ -17,9 +17,6 @@ func longDoor(t *testing.T) (c *conn, most int) {
 }
 
 func TestPayloadsMayBeLongerThanOtherArguments(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many MB are written and read by one client")
-	}
 	c, most := longDoor(t)
 	if n := broker.DefaultMaxPayload; n != wire.MaxArg {
 		t.Fatalf("a payload has %d bytes by default, and another argument %d", n, wire.MaxArg)
@@ -96,9 +93,6 @@ func TestAPushOfALongPayloadWaitsForRoom(t *testing.T) {
 }
 
 func TestAPacketThatIsLongerThanWhatATransactionWritesAgainMoves(t *testing.T) {
-	if testing.Short() {
-		t.Skip("200 MB are written and read by one client")
-	}
 	const most = 33 << 20
 	c := newDoor(t, Config{MaxPayload: most}).dial()
 	value := strings.Repeat("v", most)

@@ -6,9 +6,6 @@ import (
 )
 
 func TestAReplyThatIsTooLargeIsAnError(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many MB are read by one client")
-	}
 	const tooLarge = "-ERR reply too large: the limit is 67371008 bytes\r\n"
 	get := func(n int, names ...string) string { // MGET of more bytes than its names have
 		words := []string{"MGET"}
@@ -40,9 +37,6 @@ func TestAReplyThatIsTooLargeIsAnError(t *testing.T) {
 }
 
 func TestAListThatIsTooLargeIsAnErrorInPlaceOfAllOfIt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many MB are written and read by one client")
-	}
 	c := newDoor(t, Config{}).dial()
 	const page, packet = 16, 1_040_000
 	for range page {

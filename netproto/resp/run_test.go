@@ -55,9 +55,6 @@ func (c *conn) refused(requests string) (costly, large int) {
 }
 
 func TestTheLooksOfATransactionAreBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("millions of elements are looked at")
-	}
 	d := newDoor(t, Config{})
 	c := d.dial()
 	put := func(words ...string) {
@@ -95,9 +92,6 @@ func TestTheLooksOfATransactionAreBounded(t *testing.T) {
 }
 
 func TestWhatATransactionPassesOverCountsAmongItsLooks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("hundreds of thousands of elements are pushed by one client")
-	}
 	const n = 200_000 // some 30 of them are a leaf of the index
 	d := newDoor(t, Config{})
 	c := d.dial()
@@ -162,9 +156,6 @@ func (c *conn) pushEqual(queue string, n int, options ...string) {
 }
 
 func TestASearchInManySetsOfTagsIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many packets are looked at for one client")
-	}
 	d := newDoor(t, Config{})
 	c := d.dial()
 	for i := range 200 {
@@ -192,9 +183,6 @@ func TestASearchInSeveralPrioritiesFindsABoundedNumber(t *testing.T) {
 }
 
 func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many elements are looked at for one client")
-	}
 	const n = maxPlaces + 100
 	d := newDoor(t, Config{})
 	c := d.dial()
@@ -219,9 +207,6 @@ func TestLPOSLooksAtABoundedNumberOfMatches(t *testing.T) {
 }
 
 func TestASearchThatWasNotPreparedCountsAmongTheLooksOfATransaction(t *testing.T) {
-	if testing.Short() {
-		t.Skip("hundreds of thousands of elements are pushed by one client")
-	}
 	const n = 170_000 // one search builds a table of 160,000 at once
 	d := newDoor(t, Config{})
 	c := d.dial()
@@ -243,9 +228,6 @@ func TestASearchThatWasNotPreparedCountsAmongTheLooksOfATransaction(t *testing.T
 }
 
 func TestALookThatCostsTooMuchByItselfIsRefusedInATransaction(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many packets are looked at for one client")
-	}
 	d := newDoor(t, Config{})
 	c := d.dial()
 	c.push("l", 4*broker.MaxChanged)

@@ -193,9 +193,6 @@ func TestTheNamesThatOneConnectionWatchesAreBounded(t *testing.T) {
 }
 
 func TestTheLargestValueIsStored(t *testing.T) {
-	if testing.Short() {
-		t.Skip("many MB are written and read by one client")
-	}
 	c := newDoor(t, Config{}).dial()
 	const limit = 1 << 20 // COMMANDS.md tells it
 	value := strings.Repeat("x", limit)
@@ -231,9 +228,6 @@ func TestTheLargestValueIsStored(t *testing.T) {
 }
 
 func TestAValueThatAReplyHasNoRoomForStays(t *testing.T) {
-	if testing.Short() {
-		t.Skip("70 MB are written and read")
-	}
 	c := newDoor(t, Config{}).dial()
 	value := strings.Repeat("x", 1_000_000)
 	for i := range 70 {

@@ -160,9 +160,6 @@ func randomStream(r *rand.Rand) []byte {
 }
 
 func TestAStreamWithRefusedRequestsReadsAsItDoesWholeWhereverItIsCut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("gigabytes are parsed in one goroutine")
-	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
 		stream := randomStream(r)

@@ -217,9 +217,6 @@ func TestTenThousandQueuesAreFewElements(t *testing.T) {
 }
 
 func TestAMillionPacketsAreOnePage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a million packets are left out with -short")
-	}
 	s := serve(t, daemon.Config{})
 	words := []any{"QMPUSH", "jobs", 1000}
 	for range 1000 {
