@@ -643,7 +643,7 @@ func TestAQueueWithSharesHasAsManySetsOfTagsAsAnother(t *testing.T) {
 
 // The order in which a full queue drops is kept from the start on: to make it of 250,000 shares
 // takes 50 ms.
-func TestAQueueThatDropsKeepsTheOrderOfItsShares(t *testing.T) {
+func TestSystemAQueueThatDropsKeepsTheOrderOfItsShares(t *testing.T) {
 	const n = 20_000
 	w := newWork(t)
 	w.shareBy("key")

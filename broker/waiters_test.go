@@ -176,7 +176,7 @@ func TestWhoWaitsForANameWithoutAQueueIsItsOnlyConsumer(t *testing.T) {
 	wantDone(t, "two, after one has gone", two.pop("q"))
 }
 
-func TestWhatWaitsForNamesTakesIsWhatItCounts(t *testing.T) {
+func TestSystemWhatWaitsForNamesTakesIsWhatItCounts(t *testing.T) {
 	const conns, names = 200, 1000
 	waits := map[string]func(tx *broker.Tx, c *broker.Conn, names [][]byte) error{
 		"take": func(tx *broker.Tx, c *broker.Conn, names [][]byte) error {

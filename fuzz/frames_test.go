@@ -141,7 +141,7 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-func TestFramesTakeMemoryForWhatArrivedNotForWhatWasAnnounced(t *testing.T) {
+func TestSystemFramesTakeMemoryForWhatArrivedNotForWhatWasAnnounced(t *testing.T) {
 	const bound = 1 << 20
 	hostile := []byte("\xff\xff" + "\xff\xff\xff\xff" + "only a little")
 	for name, read := range map[string]func(){

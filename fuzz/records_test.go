@@ -176,7 +176,7 @@ func normal(fields map[any]any) map[int]string {
 	return out
 }
 
-func TestRecordsTakeMemoryForWhatIsThereNotForWhatIsAnnounced(t *testing.T) {
+func TestSystemRecordsTakeMemoryForWhatIsThereNotForWhatIsAnnounced(t *testing.T) {
 	const bound = 1 << 20
 	for _, record := range []string{
 		"\xdf\xff\xff\xff\xff", "\x81\x05\xdd\xff\xff\xff\xff", "\x81\x05\xdc\x08\x00", "\x81\x01\xc6\xff\xff\xff\xff",

@@ -303,7 +303,7 @@ func TestAFullDiskLetsNothingLeaveWhenTheQueuesAreNotHeld(t *testing.T) {
 	}
 }
 
-func TestALoopThatHasEndedKeepsNothingOfTheQueues(t *testing.T) {
+func TestSystemALoopThatHasEndedKeepsNothingOfTheQueues(t *testing.T) {
 	store, state := openStore(t)
 	machine := broker.New(store, state, broker.Options{})
 	kept := weak.Make(machine)

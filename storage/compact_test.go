@@ -229,7 +229,7 @@ func TestTablesThatAreDamagedAreNotMerged(t *testing.T) {
 	}
 }
 
-func TestSizesAreThoseOfTheFileSystem(t *testing.T) {
+func TestSystemSizesAreThoseOfTheFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, Options{Window: minWindow, Sync: SyncNever()})
 	popped(t, s, 20_000, 2)
@@ -261,7 +261,7 @@ func TestSizesOfAFolderThatIsNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestSizesAreOfWhatCanBeReadAndSayWhatCannot(t *testing.T) {
+func TestSystemSizesAreOfWhatCanBeReadAndSayWhatCannot(t *testing.T) {
 	if dir, _, ok := strings.Cut(os.Getenv(refusedFolder), "|"); ok {
 		sizes, err := Sizes(dir)
 		fmt.Printf("<%v %v>", sizes.Total > 0 && !sizes.Newest.IsZero(), errors.Is(err, fs.ErrPermission))

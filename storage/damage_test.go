@@ -829,7 +829,7 @@ func TestAMissingTableIsPassedOverOnceWhenALossIsAccepted(t *testing.T) {
 	}
 }
 
-func TestARecordThatPromisesMoreThanItHasTakesNoMemory(t *testing.T) {
+func TestSystemARecordThatPromisesMoreThanItHasTakesNoMemory(t *testing.T) {
 	const gigabyte = "\xc6\x40\x00\x00\x00"
 	for name, rec := range map[string]string{
 		"name":        "\x81\x01" + gigabyte,

@@ -104,7 +104,7 @@ func TestAMergeComesInForceByAnEighthOfTheTables(t *testing.T) {
 }
 
 // Two windows wait to become tables when the disk fills up: what is left is too little for one.
-func TestWindowsThatWaitOnAFullDiskBecomeTablesInTheRoomOfSpareFiles(t *testing.T) {
+func TestSystemWindowsThatWaitOnAFullDiskBecomeTablesInTheRoomOfSpareFiles(t *testing.T) {
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	s := openTest(t, filepath.Join(at, "data"), Options{Sync: SyncNever()})
@@ -129,7 +129,7 @@ func TestWindowsThatWaitOnAFullDiskBecomeTablesInTheRoomOfSpareFiles(t *testing.
 
 // A queue fills the disk, somebody else leaves less than what a merge leaves free, and the queue is
 // drained: now, before a start, or before a compact.
-func TestADrainedDiskGivesItsRoomBackWhateverIsLeftFree(t *testing.T) {
+func TestSystemADrainedDiskGivesItsRoomBackWhateverIsLeftFree(t *testing.T) {
 	first, stride := some(t, 2) // of each moment one
 	n := stride - first
 	for name, free := range map[string]int64{"3.9 MB are free": 3_900_000, "2 MB are free": 2_000_000} {
@@ -178,7 +178,7 @@ func TestADrainedDiskGivesItsRoomBackWhateverIsLeftFree(t *testing.T) {
 	}
 }
 
-func TestACloseWritesOutWhatAMergeHadTheRoomOf(t *testing.T) {
+func TestSystemACloseWritesOutWhatAMergeHadTheRoomOf(t *testing.T) {
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	step, closing := make(chan struct{}), make(chan struct{})

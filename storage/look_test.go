@@ -304,7 +304,7 @@ func TestSnapshotStaysAsItWasWhileBatchesAreApplied(t *testing.T) {
 }
 
 // Root may write anywhere, so the looking is done by somebody else.
-func TestFolderOfSomebodyElseCanBeLookedAt(t *testing.T) {
+func TestSystemFolderOfSomebodyElseCanBeLookedAt(t *testing.T) {
 	if dir := os.Getenv("HOLDFAST_TEST_VIEW"); dir != "" {
 		v := openView(t, dir, ViewOptions{})
 		fmt.Println("seen:", len(viewed(t, v)))
@@ -337,7 +337,7 @@ func TestFolderOfSomebodyElseCanBeLookedAt(t *testing.T) {
 		_ = os.Chmod(filepath.Join(f.dir, dbName), 0o700)
 	})
 	before := state(t, f.dir)
-	run := exec.Command(program, "-test.run", "^TestFolderOfSomebodyElseCanBeLookedAt$")
+	run := exec.Command(program, "-test.run", "^TestSystemFolderOfSomebodyElseCanBeLookedAt$")
 	run.Env = append(os.Environ(), "HOLDFAST_TEST_VIEW="+f.dir, "TMPDIR="+temp)
 	run.Dir = "/"
 	if os.Getuid() == 0 {
@@ -422,7 +422,7 @@ func TestSnapshotsAgreeWithTheirControlRecordsWhileBatchesAreApplied(t *testing.
 	}
 }
 
-func TestKilledFolderIsLookedAtOnAReadOnlyMount(t *testing.T) {
+func TestSystemKilledFolderIsLookedAtOnAReadOnlyMount(t *testing.T) {
 	dir, control, ids := busyFolder(t)
 	_, at := mountImage(t, 32, "")
 	data := filepath.Join(at, "data")

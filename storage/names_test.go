@@ -35,7 +35,7 @@ func TestFirstStartChild(t *testing.T) {
 }
 
 // A file whose name a power cut takes is lost, however often the file itself was synced.
-func TestTheNamesOfAllFoldersAreDurableBeforeTheFirstBatchIs(t *testing.T) {
+func TestSystemTheNamesOfAllFoldersAreDurableBeforeTheFirstBatchIs(t *testing.T) {
 	root, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
 	data := filepath.Join(root, "a", "b", "data")
 	args := append(inject.Strace(t, "-y", "-s", "300", "-o", log, "-e", "trace=mkdirat,fsync,write"), os.Args[0], "-test.run=^TestFirstStartChild$")

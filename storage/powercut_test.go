@@ -45,7 +45,7 @@ func (p *plan) step() (puts, deletes []uint64) {
 func TestPowerCutChild(t *testing.T) {
 	dir := os.Getenv("HOLDFAST_POWERCUT_CHILD")
 	if dir == "" {
-		t.Skip("skipped: it is a part of TestPowerCutKeepsEveryAcknowledgedBatch")
+		t.Skip("skipped: it is a part of TestSystemPowerCutKeepsEveryAcknowledgedBatch")
 	}
 	s := openTest(t, dir, Options{})
 	var b content.Batch
@@ -157,12 +157,12 @@ func (fd nonblocking) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestPowerCutKeepsEveryAcknowledgedBatch stops a process that applies
+// TestSystemPowerCutKeepsEveryAcknowledgedBatch stops a process that applies
 // batches, copies the image of the file system that it writes to, which is
 // what a device holds when the power goes, and opens the copy. The journal of
 // the file system commits by itself only every 1,000 seconds, so nothing is
 // there that was not synced.
-func TestPowerCutKeepsEveryAcknowledgedBatch(t *testing.T) {
+func TestSystemPowerCutKeepsEveryAcknowledgedBatch(t *testing.T) {
 	t.Parallel()
 	image, at := mountImage(t, 64, ",commit=1000")
 	c := startChild(t, filepath.Join(at, "data"))

@@ -19,7 +19,7 @@ import (
 // refusedFolder names the folder that a child of the test opens as nobody.
 const refusedFolder = "HOLDFAST_TEST_REFUSED"
 
-func TestFilesThatMayNotBeReadOrWrittenAreNotDamage(t *testing.T) {
+func TestSystemFilesThatMayNotBeReadOrWrittenAreNotDamage(t *testing.T) {
 	if dir, how, child := strings.Cut(os.Getenv(refusedFolder), "|"); child {
 		var found []Finding
 		var err error

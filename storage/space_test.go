@@ -140,7 +140,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
+func TestSystemSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a disk is filled three times by one goroutine")
 	}
@@ -171,7 +171,7 @@ func TestSmallDiskFilledByPushesDrainsAndFillsAgain(t *testing.T) {
 }
 
 // A batch of one packet costs the journal a page.
-func TestBatchesOfOnePacketDoNotFillASmallDisk(t *testing.T) {
+func TestSystemBatchesOfOnePacketDoNotFillASmallDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many small batches are written by one goroutine")
 	}
@@ -194,7 +194,7 @@ func TestBatchesOfOnePacketDoNotFillASmallDisk(t *testing.T) {
 	}
 }
 
-func TestForeignFileThatFillsTheDiskLosesNothing(t *testing.T) {
+func TestSystemForeignFileThatFillsTheDiskLosesNothing(t *testing.T) {
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	dir := filepath.Join(at, "data")
@@ -238,7 +238,7 @@ func TestForeignFileThatFillsTheDiskLosesNothing(t *testing.T) {
 	eventually(t, "there is no room again", func() bool { return p.push(1) })
 }
 
-func TestStoreGoesOnWhenAFullDiskHasRoomAgain(t *testing.T) {
+func TestSystemStoreGoesOnWhenAFullDiskHasRoomAgain(t *testing.T) {
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	p := newPusher(t, openTest(t, filepath.Join(at, "data"), Options{}))
@@ -482,7 +482,7 @@ func TestFullDiskRefusesBatchesUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-func TestADiskThatTakesNoMoreFilesIsNotSaidToLackBytes(t *testing.T) {
+func TestSystemADiskThatTakesNoMoreFilesIsNotSaidToLackBytes(t *testing.T) {
 	f := newJournalFolder(t, 3)
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=256m,nr_inodes=100"); err != nil {

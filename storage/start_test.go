@@ -48,7 +48,7 @@ func TestRefusedStartLeavesJournalAndTablesAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestStartOnAFullDiskUsesTheRoomThatTheJournalKept(t *testing.T) {
+func TestSystemStartOnAFullDiskUsesTheRoomThatTheJournalKept(t *testing.T) {
 	t.Parallel()
 	_, at := mountImage(t, 64, "")
 	dir := filepath.Join(at, "data")

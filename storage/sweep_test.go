@@ -65,7 +65,7 @@ func sweepBatch(p *plan, b *content.Batch) {
 func TestSweepChild(t *testing.T) {
 	dir := os.Getenv(sweepFolder)
 	if dir == "" {
-		t.Skip("skipped: it is a part of TestAFailingCallLosesNothing")
+		t.Skip("skipped: it is a part of TestSystemAFailingCallLosesNothing")
 	}
 	say := func(what ...any) {
 		for line := fmt.Append(nil, "\n", fmt.Sprintln(what...)); ; { // this call may be the one that fails
@@ -331,7 +331,7 @@ func sweptHolds(t *testing.T, dir string, answered uint64, closed bool) uint64 {
 // Each system call may fail at any time: the store goes on, or it stops where nobody knows what is
 // on the device. Whether it is then killed or closed, the next start has all that was answered.
 // strace counts the calls of each thread by itself, so sometimes more than one fails.
-func TestAFailingCallLosesNothing(t *testing.T) {
+func TestSystemAFailingCallLosesNothing(t *testing.T) {
 	strace, r := inject.Strace(t), inject.Rand(t)
 	template := t.TempDir()
 	was := runSwept(t, nil, template, fault{sync: "always"}, sweepBatches/2)
@@ -381,7 +381,7 @@ func TestAFailingCallLosesNothing(t *testing.T) {
 }
 
 // A journal without a file for its next batch tries again to make one, although no batch comes.
-func TestAJournalThatCouldMakeNoFileMakesOneLater(t *testing.T) {
+func TestSystemAJournalThatCouldMakeNoFileMakesOneLater(t *testing.T) {
 	f := fault{call: "fallocate", err: "EIO", when: "1..4", sync: "always"}
 	if c := runSwept(t, inject.Strace(t), t.TempDir(), f, 0); c.code != childClosed || len(c.failed) < 4 {
 		t.Errorf("exit code %d after batch %d; failed: %q\nit said: %s", c.code, c.applied, c.failed, c.said)

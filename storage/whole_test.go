@@ -103,7 +103,7 @@ func TestBatchesThatFailedAreNotKept(t *testing.T) {
 	}
 }
 
-func TestAWholeStoreThatFindsTooFewFilesLeavesNoFolder(t *testing.T) {
+func TestSystemAWholeStoreThatFindsTooFewFilesLeavesNoFolder(t *testing.T) {
 	for files := 3; files < 14; files++ {
 		disk := t.TempDir()
 		if err := unix.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprint("size=256m,nr_inodes=", files)); err != nil {

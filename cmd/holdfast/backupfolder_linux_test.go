@@ -22,7 +22,7 @@ func serveBesideSmallDisk(t *testing.T) (s *testServer, dir string) {
 	return s, dir
 }
 
-func TestBackupOfATimerThatFindsNoRoomRemovesNothing(t *testing.T) {
+func TestSystemBackupOfATimerThatFindsNoRoomRemovesNothing(t *testing.T) {
 	s, dir := serveBesideSmallDisk(t)
 	names := []string{"holdfast-20200101T000000.000Z.msgpack", "holdfast-20200102T000000.000Z.msgpack"}
 	puts(t, dir, names...)
@@ -32,7 +32,7 @@ func TestBackupOfATimerThatFindsNoRoomRemovesNothing(t *testing.T) {
 	}
 }
 
-func TestRestoreThatFindsNoRoomLeavesNothing(t *testing.T) {
+func TestSystemRestoreThatFindsNoRoomLeavesNothing(t *testing.T) {
 	s, dir := serveBesideSmallDisk(t)
 	file := filepath.Join(t.TempDir(), "backup")
 	s.must(t, "backup", "--files", "--to", file)
@@ -44,7 +44,7 @@ func TestRestoreThatFindsNoRoomLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestRestoreFillsAMountedFolder(t *testing.T) {
+func TestSystemRestoreFillsAMountedFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
 		t.Skip("skipped: a small file system cannot be mounted here:", err)

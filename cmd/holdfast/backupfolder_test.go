@@ -91,7 +91,7 @@ func TestBackupOfATimerThatIsNotWholeRemovesNothing(t *testing.T) {
 	}
 }
 
-func TestBackupOfATimerThatIsKilledLeavesNoFileWithAName(t *testing.T) {
+func TestSystemBackupOfATimerThatIsKilledLeavesNoFileWithAName(t *testing.T) {
 	begun := make(chan struct{})
 	stalled := adminOf(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"type":"holdfast","version":2,"next_sequence":"9223372036854775808","low_sequence":"9223372036854775807","next_queue":1}`+"\n")

@@ -29,7 +29,7 @@ holdfast (complete -C 'holdfast compl') (complete -C 'holdfast completion fi')
 holdfast (complete -C 'holdfast verif') (complete -C 'holdfast verify a-f')`
 )
 
-func TestShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
+func TestSystemShellsCompleteCommandsFlagsValuesAndFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string
 		types string

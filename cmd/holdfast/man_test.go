@@ -43,7 +43,7 @@ func TestTheManualPageHasEveryCommandFlagAndVariable(t *testing.T) {
 	}
 }
 
-func TestTheManualPageIsOneForGroff(t *testing.T) {
+func TestSystemTheManualPageIsOneForGroff(t *testing.T) {
 	groff, err := exec.LookPath("groff")
 	if err != nil {
 		t.Skipf("skipped: %v", err)

@@ -62,7 +62,7 @@ func skipWithoutPowers(t *testing.T, err error) {
 }
 
 // The folder has what the image has: the program and the folder of the volume.
-func TestTheImageServesAndIsHealthy(t *testing.T) {
+func TestSystemTheImageServesAndIsHealthy(t *testing.T) {
 	if file, err := elf.Open(executable); err != nil || file.Section(".interp") != nil || os.Getuid() != 0 {
 		t.Skipf("skipped: it needs root, and a test that is linked statically: %v", err)
 	}
@@ -121,7 +121,7 @@ func TestTheImageServesAndIsHealthy(t *testing.T) {
 	}
 }
 
-func TestThePackageIsNotInstalledOverAnotherFormat(t *testing.T) {
+func TestSystemThePackageIsNotInstalledOverAnotherFormat(t *testing.T) {
 	dir := t.TempDir()
 	script := strings.NewReplacer("@FORMAT@", strconv.Itoa(content.FormatVersion), "/var/lib/holdfast", dir, "/etc/holdfast", filepath.Join(dir, "etc")).
 		Replace(string(readFile(t, "packaging/deb/preinst")))

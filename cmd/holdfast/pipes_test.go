@@ -53,7 +53,7 @@ func plenty(t *testing.T) string {
 	return dir
 }
 
-func TestReaderThatGoesAwayEndsADumpQuietly(t *testing.T) {
+func TestSystemReaderThatGoesAwayEndsADumpQuietly(t *testing.T) {
 	cmd, temp := tool(t, "dump", plenty(t))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -75,7 +75,7 @@ func TestReaderThatGoesAwayEndsADumpQuietly(t *testing.T) {
 	nothingIn(t, temp)
 }
 
-func TestSignalEndsACommandThatWaitsForAPipe(t *testing.T) {
+func TestSystemSignalEndsACommandThatWaitsForAPipe(t *testing.T) {
 	dir := plenty(t)
 	for name, c := range map[string]struct {
 		args func(pipe string) []string

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestSignalDrainsAndEndsWellTheFirstTime(t *testing.T) {
+func TestSystemSignalDrainsAndEndsWellTheFirstTime(t *testing.T) {
 	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(sent.String(), func(t *testing.T) {
 			if signal.Ignored(sent) {
@@ -29,7 +29,7 @@ func TestSignalDrainsAndEndsWellTheFirstTime(t *testing.T) {
 	}
 }
 
-func TestSecondSignalEndsAtOnce(t *testing.T) {
+func TestSystemSecondSignalEndsAtOnce(t *testing.T) {
 	cmd, s := process(t, "--data", t.TempDir(), "--drain", "1h")
 	stuck(t, s)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {

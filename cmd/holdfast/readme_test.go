@@ -116,7 +116,7 @@ func (s *typing) line(t *testing.T, line string) string {
 	}
 }
 
-func TestTheFirstSessionOfTheReadmeRunsThoughTheServerIsKilledBeforeEachLine(t *testing.T) {
+func TestSystemTheFirstSessionOfTheReadmeRunsThoughTheServerIsKilledBeforeEachLine(t *testing.T) {
 	session := strings.Join(blocks(t, section(t, "README.md", "## A first session"), "console"), "")
 	dir := t.TempDir()
 	cmd, s := process(t, "--data", dir)
@@ -138,7 +138,7 @@ func TestTheFirstSessionOfTheReadmeRunsThoughTheServerIsKilledBeforeEachLine(t *
 	}
 }
 
-func TestTheBackupOfTheReadmeIsRestored(t *testing.T) {
+func TestSystemTheBackupOfTheReadmeIsRestored(t *testing.T) {
 	steps := blocks(t, section(t, "README.md", "## Backup and restore"), "sh")
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(dir, "holdfast-data"), "--admin", "127.0.0.1:0")
@@ -151,7 +151,7 @@ func TestTheBackupOfTheReadmeIsRestored(t *testing.T) {
 	}
 }
 
-func TestTheBackupsOfAnOperatorAreRestored(t *testing.T) {
+func TestSystemTheBackupsOfAnOperatorAreRestored(t *testing.T) {
 	const document = "cmd/holdfast/OPERATION.md"
 	backups := blocks(t, section(t, document, "## Backups"), "sh")[0]
 	offline := blocks(t, section(t, document, "### Offline commands"), "sh")[0]
@@ -172,7 +172,7 @@ func TestTheBackupsOfAnOperatorAreRestored(t *testing.T) {
 	}
 }
 
-func TestARedisClientWorksAsTheReadmeShows(t *testing.T) {
+func TestSystemARedisClientWorksAsTheReadmeShows(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("redis-cli is not installed")
 	}
@@ -188,7 +188,7 @@ func TestARedisClientWorksAsTheReadmeShows(t *testing.T) {
 	field(t, strings.Join(got, " "), "payload to cid")
 }
 
-func TestBashSpeaksPinpriqAsTheDocumentShows(t *testing.T) {
+func TestSystemBashSpeaksPinpriqAsTheDocumentShows(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed")
 	}
@@ -200,7 +200,7 @@ func TestBashSpeaksPinpriqAsTheDocumentShows(t *testing.T) {
 	}
 }
 
-func TestThePipelineOfCommandsRuns(t *testing.T) {
+func TestSystemThePipelineOfCommandsRuns(t *testing.T) {
 	s := serve(t, t.TempDir())
 	code := blocks(t, string(readFile(t, "PIPELINES.md")), "sh")[0]
 	got := script(t, s, "sh", code+"wait\n")

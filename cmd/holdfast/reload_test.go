@@ -219,7 +219,7 @@ func TestAReloadNamesWhatNeedsARestart(t *testing.T) {
 	r.reload("reload failed")
 }
 
-func TestAHangupReloadsAServerWithoutAConfigFile(t *testing.T) {
+func TestSystemAHangupReloadsAServerWithoutAConfigFile(t *testing.T) {
 	password := configFileOf(t, "first")
 	cmd, s := process(t, "--data", t.TempDir(), "--redis-password-file", password)
 	if err := os.WriteFile(password, []byte("second"), 0o600); err != nil {

@@ -248,7 +248,7 @@ func TestBackupOfFilesThatIsCutLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsKilledDuringABackupOfFilesLeavesNothingOfIt(t *testing.T) {
+func TestSystemAServerThatIsKilledDuringABackupOfFilesLeavesNothingOfIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	cmd, s := process(t, "--data", dir, "--admin", "127.0.0.1:0")
 	s.must(t, "bench", "push", "--count", "500", "--size", "50000", "--keep")

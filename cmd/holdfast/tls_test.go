@@ -73,7 +73,7 @@ func TestWhatTLSInitMakesIsEnoughForServerAndClient(t *testing.T) {
 	}
 }
 
-func TestRedisCliSpeaksTLSAsTLSInitShows(t *testing.T) {
+func TestSystemRedisCliSpeaksTLSAsTLSInitShows(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("redis-cli is not installed: apt install redis-tools")
 	}

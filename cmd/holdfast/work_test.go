@@ -64,7 +64,7 @@ func TestACommandLearnsWhatItsPacketIs(t *testing.T) {
 	}
 }
 
-func TestWhatACommandFailsWithIsTheReason(t *testing.T) {
+func TestSystemWhatACommandFailsWithIsTheReason(t *testing.T) {
 	s := serve(t, t.TempDir())
 	for i, c := range []struct {
 		script, want string
@@ -106,7 +106,7 @@ func TestACommandNeedNotReadItsPayload(t *testing.T) {
 	}
 }
 
-func TestACommandThatCannotBeStartedEndsTheWork(t *testing.T) {
+func TestSystemACommandThatCannotBeStartedEndsTheWork(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/nowhere/interpreter\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestASignalLetsCommandsEndAndClaimsNoMore(t *testing.T) {
 	}
 }
 
-func TestASecondSignalEndsCommandsWithWhatTheyStarted(t *testing.T) {
+func TestSystemASecondSignalEndsCommandsWithWhatTheyStarted(t *testing.T) {
 	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "x")
 	cmd, _ := worker(t, s, nil, "sh", "-c", "cat "+g+" & wait")
@@ -289,7 +289,7 @@ func worker(t *testing.T, s *testServer, stdout *os.File, command ...string) (*e
 	return cmd, stderr
 }
 
-func TestWorkEndsWhenNobodyReadsItsOutput(t *testing.T) {
+func TestSystemWorkEndsWhenNobodyReadsItsOutput(t *testing.T) {
 	s, ran := serve(t, t.TempDir()), filepath.Join(t.TempDir(), "ran")
 	for range 5 {
 		s.must(t, "push", "q", "x")
@@ -307,7 +307,7 @@ func TestWorkEndsWhenNobodyReadsItsOutput(t *testing.T) {
 	}
 }
 
-func TestCommandsGetTheSignalsOfAShell(t *testing.T) {
+func TestSystemCommandsGetTheSignalsOfAShell(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.must(t, "set", "q", "max-attempts=1")
 	s.must(t, "push", "q", "x")
@@ -319,7 +319,7 @@ func TestCommandsGetTheSignalsOfAShell(t *testing.T) {
 	}
 }
 
-func TestACommandEndsWithItsWorker(t *testing.T) {
+func TestSystemACommandEndsWithItsWorker(t *testing.T) {
 	s, g := serve(t, t.TempDir()), gate(t)
 	s.must(t, "push", "q", "x")
 	cmd, _ := worker(t, s, nil, "cat", g)

@@ -86,7 +86,7 @@ func bugs() []Bug {
 			"\tif err == nil {\n\t\terr = file.Sync()\n\t}\n", ""},
 		{"a table is read back from memory", "tables/build.go", "storage TestSimulation -sim.seed=2",
 			"err = forget(file)", "err = nil"},
-		{"the error of a write is taken from the sync", "tables/sys_linux.go", "storage/tables TestATableIsReadBackFromTheDiskBehindASyncThatHasItsErrors",
+		{"the error of a write is taken from the sync", "tables/sys_linux.go", "storage/tables TestSystemATableIsReadBackFromTheDiskBehindASyncThatHasItsErrors",
 			"unix.SYNC_FILE_RANGE_WRITE))", "unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER))"},
 		{"the folder of the tables is not synced", "tables/set.go", "storage TestSimulation -sim.seed=28",
 			"f.path = to\n\t}\n\treturn unknown(s.folder.Sync())", "f.path = to\n\t}\n\treturn nil"},

@@ -307,7 +307,7 @@ func addString(d *Directory, text string) *Entry {
 	return e
 }
 
-func TestSmallStringsTakeLittleMemory(t *testing.T) {
+func TestSystemSmallStringsTakeLittleMemory(t *testing.T) {
 	const n = 200_000
 	d := New()
 	before := heapInUse()

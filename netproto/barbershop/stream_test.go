@@ -43,7 +43,7 @@ func TestALongLineIsAnsweredOnceWhereverItIsSplit(t *testing.T) {
 	c.wantEnd()
 }
 
-func TestALineWithoutEndTakesNoMemory(t *testing.T) {
+func TestSystemALineWithoutEndTakesNoMemory(t *testing.T) {
 	c := newBoard(t).dial()
 	c.ask("next", "-1")
 	var before, after runtime.MemStats

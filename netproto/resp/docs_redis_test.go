@@ -60,7 +60,7 @@ var otherShape = []string{
 	"object", // a container in Redis
 }
 
-func TestArgumentsHaveTheShapeOfThoseOfRedis(t *testing.T) {
+func TestSystemArgumentsHaveTheShapeOfThoseOfRedis(t *testing.T) {
 	ours, theirs := newOther(t).dial(), newOriginal(t).dial()
 	for _, version := range []string{"2", "3"} {
 		ours.do("HELLO", version)
@@ -94,7 +94,7 @@ func (r reply) places() map[string]string {
 	return all
 }
 
-func TestArityAndPlacesOfKeysAreThoseOfRedis(t *testing.T) {
+func TestSystemArityAndPlacesOfKeysAreThoseOfRedis(t *testing.T) {
 	redis := newOriginal(t).dial().do("COMMAND").places()
 	compared := 0
 	for name, got := range newOther(t).dial().do("COMMAND").places() {
@@ -114,7 +114,7 @@ func TestArityAndPlacesOfKeysAreThoseOfRedis(t *testing.T) {
 // asksForDocs matches what redis-cli of 7.0 or later says of its version.
 var asksForDocs = regexp.MustCompile(`^redis-cli ([7-9]|\d\d)`)
 
-func TestTheOriginalClientShowsTheSyntax(t *testing.T) {
+func TestSystemTheOriginalClientShowsTheSyntax(t *testing.T) {
 	path, err := process.LookPath("redis-cli")
 	if err != nil {
 		t.Skip("redis-cli is not installed: apt install redis-tools")

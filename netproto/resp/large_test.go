@@ -28,7 +28,7 @@ func (c *conn) expect(rows ...[2]string) {
 	}
 }
 
-func TestALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
+func TestSystemALargeRequestIsNotKeptWhenItWasServed(t *testing.T) {
 	large := strings.Repeat("v", 1<<20)
 	for what, text := range map[string]string{
 		"a request": request("EXISTS", large),

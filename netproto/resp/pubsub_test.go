@@ -225,7 +225,7 @@ func TestASubscriberThatPublishesTooMuchToItselfIsCutOff(t *testing.T) {
 	d.dial().ask("GET k", "$-1\r\n")
 }
 
-func TestASubscriptionTakesNoMoreThanItCounts(t *testing.T) {
+func TestSystemASubscriptionTakesNoMoreThanItCounts(t *testing.T) {
 	const conns, names = 16, 3600 // when maps have just grown
 	for what, prefix := range map[string]string{"a channel": "name:", "a tail": tailPrefix} {
 		d := openDoor(&door{t: t}) // it runs by itself

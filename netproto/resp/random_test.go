@@ -168,7 +168,7 @@ func answer(c *conn, args []string) string {
 
 // Both servers get the same commands, alone or in transactions. Holdfast is started anew now and
 // then.
-func TestRandomCommandsReplyAsInRedis(t *testing.T) {
+func TestSystemRandomCommandsReplyAsInRedis(t *testing.T) {
 	redis := newOriginal(t)
 	holdfast := newOther(t)
 	rapid.Check(t, func(t *rapid.T) {

@@ -169,7 +169,7 @@ func TestRepliesAreThoseOfRedis(t *testing.T) {
 	}
 }
 
-func TestRedisRepliesAsWritten(t *testing.T) {
+func TestSystemRedisRepliesAsWritten(t *testing.T) {
 	t.Parallel()
 	server := newOriginal(t)
 	var out bytes.Buffer

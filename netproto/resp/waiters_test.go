@@ -123,7 +123,7 @@ func arrived(c *conn) bool {
 }
 
 // Who waits is served by the same commands as in Redis, in the same order, with the same replies.
-func TestRandomWaitersAreServedAsInRedis(t *testing.T) {
+func TestSystemRandomWaitersAreServedAsInRedis(t *testing.T) {
 	redis, holdfast := newOriginal(t), newOther(t)
 	rapid.Check(t, func(t *rapid.T) {
 		const waiters = 4

@@ -55,7 +55,7 @@ func mostInUse(t *testing.T, begin, records string) (most uint64) {
 	return most
 }
 
-func TestMemoryForDumpsOfStrangersIsBounded(t *testing.T) {
+func TestSystemMemoryForDumpsOfStrangersIsBounded(t *testing.T) {
 	header := "\x85\xa4type\xa8holdfast\xa7version\x01\xadnext_sequence\xcf\x80\x00\x00\x00\x00\x00\x00\x01" +
 		"\xaclow_sequence\xcf\x7f\xff\xff\xff\xff\xff\xff\xff\xaanext_queue\x02" +
 		"\x83\xa4type\xa5queue\xa2id\x01\xa5queue\xa1a"

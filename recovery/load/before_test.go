@@ -34,7 +34,7 @@ func salvaged(t *testing.T, format int, name string) (text []byte, findings []st
 }
 
 // The golden folders of both formats have the same batches.
-func TestAFolderOfTheFormatBeforeIsDumpedLoadedAndVerified(t *testing.T) {
+func TestSystemAFolderOfTheFormatBeforeIsDumpedLoadedAndVerified(t *testing.T) {
 	for _, name := range []string{"closed", "killed"} {
 		text, findings := salvaged(t, content.FormatBefore, name)
 		want, known := salvaged(t, content.FormatVersion, name)

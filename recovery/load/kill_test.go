@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestKilledLoadBeginsAgain(t *testing.T) {
+func TestSystemKilledLoadBeginsAgain(t *testing.T) {
 	packets, kills := 40_000, 3
 	if inject.Runs() >= 100 { // in make sweep
 		packets, kills = 60_000, 20
@@ -108,7 +108,7 @@ func loadAt(t *testing.T, strace []string, dir string, text []byte, call, what s
 
 // Whatever call a load is killed at, or fails at, the folder has nothing, or the whole dump. After
 // a failure the load says which, unless nobody can know.
-func TestALoadThatIsKilledOrFailsAtAnyCallIsWholeOrNothing(t *testing.T) {
+func TestSystemALoadThatIsKilledOrFailsAtAnyCallIsWholeOrNothing(t *testing.T) {
 	strace := inject.Strace(t)
 	template := t.TempDir()
 	load(t, template, []byte(head+`{"type":"end"}`), Options{}) // makes the folder

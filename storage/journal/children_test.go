@@ -125,7 +125,7 @@ func writer(dir string) error {
 	}
 }
 
-func TestKilledWriterLosesNothing(t *testing.T) {
+func TestSystemKilledWriterLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "journal"), 0o700); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func runScript(t *testing.T, tool func(dir string) []string) (failures []string)
 	return failures
 }
 
-func TestFailingCallsLoseNothing(t *testing.T) {
+func TestSystemFailingCallsLoseNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		call, err string
 		folder    bool   // only calls for the folder fail
@@ -304,7 +304,7 @@ func TestFailingCallsLoseNothing(t *testing.T) {
 	}
 }
 
-func TestEachRecordIsSynced(t *testing.T) {
+func TestSystemEachRecordIsSynced(t *testing.T) {
 	calls := filepath.Join(t.TempDir(), "calls")
 	runScript(t, func(string) []string {
 		return inject.Strace(t, "-e", "trace=fsync,fdatasync", "-o", calls)
@@ -321,7 +321,7 @@ func TestEachRecordIsSynced(t *testing.T) {
 	}
 }
 
-func TestKillBeforeAnyCallLosesNothing(t *testing.T) {
+func TestSystemKillBeforeAnyCallLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"openat", "fallocate", "pwrite64", "fdatasync", "fsync", "unlinkat"} {
 		for when, stride := inject.Sample(t, 2); when <= 10; when += stride {
@@ -366,7 +366,7 @@ func slow(dir string) error {
 // A sync that the runtime does not hear of keeps the processor from all others, so only the first
 // of the slow ones may be one. The runtime looks now and then only, and less often on a busy
 // machine, so some more may pass unseen.
-func TestSlowDiskLetsOthersRun(t *testing.T) {
+func TestSystemSlowDiskLetsOthersRun(t *testing.T) {
 	t.Parallel()
 	tool := inject.Strace(t, "--seccomp-bpf", "-e", "trace=fdatasync", "-e", fmt.Sprintf("inject=fdatasync:delay_enter=25000:when=%d+", quickAppends+2))
 	out, err := command("slow", t.TempDir(), tool...).Output()

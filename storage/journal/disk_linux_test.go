@@ -44,7 +44,7 @@ func leave(t *testing.T, dir string, free int) func() {
 	}
 }
 
-func TestShortWriteIsNoRecordAndIsTriedAgain(t *testing.T) {
+func TestSystemShortWriteIsNoRecordAndIsTriedAgain(t *testing.T) {
 	for name, again := range map[string]Content{
 		"the same":  {Batch: 2, Body: [][]byte{bytes.Repeat([]byte("x"), page)}},
 		"a shorter": {Batch: 2},
@@ -80,7 +80,7 @@ func TestShortWriteIsNoRecordAndIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestFullDiskTakesOnlyWhatIsReady(t *testing.T) {
+func TestSystemFullDiskTakesOnlyWhatIsReady(t *testing.T) {
 	dir := smallDisk(t)
 	j := open(t, dir, Options{})
 	appendUpTo(t, j, 1, 2)

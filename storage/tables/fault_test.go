@@ -153,9 +153,9 @@ func faultChild(t *testing.T, strace []string, template, calls, what, log string
 	return root, out, err
 }
 
-func TestOneFailingCallLeavesTheOldListOrAnUnknownOne(t *testing.T) { eachCall(t, "error=EIO") }
+func TestSystemOneFailingCallLeavesTheOldListOrAnUnknownOne(t *testing.T) { eachCall(t, "error=EIO") }
 
-func TestAKillAtAnyCallLeavesAWholeState(t *testing.T) { eachCall(t, "signal=KILL") }
+func TestSystemAKillAtAnyCallLeavesAWholeState(t *testing.T) { eachCall(t, "signal=KILL") }
 
 // eachCall lets a system call fail in a child, and then another one in the next child.
 func eachCall(t *testing.T, how string) {

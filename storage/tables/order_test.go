@@ -37,7 +37,7 @@ var (
 )
 
 // What is named was synced before, and its name is before anything else needs it.
-func TestEachFileIsSyncedBeforeItsNameAndItsNameBeforeTheNext(t *testing.T) {
+func TestSystemEachFileIsSyncedBeforeItsNameAndItsNameBeforeTheNext(t *testing.T) {
 	strace := append(inject.Strace(t), "-y")
 	log := filepath.Join(t.TempDir(), "log")
 	root, out, err := faultChild(t, strace, faultTemplate(t), "fsync,renameat", ":delay_enter=0", log)
@@ -87,7 +87,7 @@ func TestLargeTableChild(t *testing.T) {
 
 // The kernel tells of a write that failed once, to whom waits first: that must be the sync. What is
 // read back behind it says something about the disk only if the kernel's own copy is gone.
-func TestATableIsReadBackFromTheDiskBehindASyncThatHasItsErrors(t *testing.T) {
+func TestSystemATableIsReadBackFromTheDiskBehindASyncThatHasItsErrors(t *testing.T) {
 	root, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
 	args := append(inject.Strace(t, "-y", "-o", log, "-e", "trace=pwrite64,sync_file_range,fsync,fadvise64,mmap"), os.Args[0], "-test.run=^TestLargeTableChild$")
 	cmd := exec.Command(args[0], args[1:]...)
@@ -108,7 +108,7 @@ func TestATableIsReadBackFromTheDiskBehindASyncThatHasItsErrors(t *testing.T) {
 	}
 }
 
-func TestATableIsMadeWhereTheKernelDoesNotHaveEachCall(t *testing.T) {
+func TestSystemATableIsMadeWhereTheKernelDoesNotHaveEachCall(t *testing.T) {
 	args := append(inject.Strace(t, "-e", "inject=sync_file_range,fadvise64:error=ENOSYS"), os.Args[0], "-test.run=^TestLargeTableChild$")
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), largeFolder+"="+t.TempDir())
@@ -118,7 +118,7 @@ func TestATableIsMadeWhereTheKernelDoesNotHaveEachCall(t *testing.T) {
 }
 
 // A disk that says that it wrote a part, and did not, is found before a table is named.
-func TestATableThatIsNotWhatWasWrittenIsNeverNamed(t *testing.T) {
+func TestSystemATableThatIsNotWhatWasWrittenIsNeverNamed(t *testing.T) {
 	strace, template := inject.Strace(t), faultTemplate(t)
 	_, before := faultWindow(faultWindows)
 	_, after := faultWindow(faultWindows + 1)

@@ -585,7 +585,7 @@ func TestTablesWithoutTheirListAreRefused(t *testing.T) {
 	}
 }
 
-func TestAFewEntriesTakeLittleMemory(t *testing.T) {
+func TestSystemAFewEntriesTakeLittleMemory(t *testing.T) {
 	s := open(t, t.TempDir())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

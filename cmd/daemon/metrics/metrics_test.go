@@ -177,7 +177,7 @@ func TestEveryMetricIsInTheTableAndNoOther(t *testing.T) {
 	}
 }
 
-func TestRulesAndTheDashboardNameMetricsAndLabelsThatThereAre(t *testing.T) {
+func TestSystemRulesAndTheDashboardNameMetricsAndLabelsThatThereAre(t *testing.T) {
 	m, s := newPage(t)
 	push(t, s.Loop, one, "q")
 	page, _ := scrape(t, m)
