@@ -1,4 +1,4 @@
-# Building needs Go and nothing else. `make check` also needs a C compiler, for the race detector.
+# Building needs Go and nothing else. `make race` also needs a C compiler, for the race detector.
 
 # These may be set on the command line, as in: make crash CYCLES=100
 CYCLES    ?= 10
@@ -10,6 +10,8 @@ HISTORIES ?= 2000
 BENCH     ?=
 CELL      ?= ./holdfast-cell
 PORT      ?= 17380
+MINUTES   ?= 480
+SEED      ?=
 
 BIN := bin/holdfast
 
@@ -19,7 +21,7 @@ export CGO_ENABLED := 0
 # The binary records its commit, which "holdfast version" prints, unless git does not answer here.
 VCS := $(shell git status >/dev/null 2>&1 && echo true || echo false)
 
-.PHONY: help run build test check fmt vet staticcheck race fuzz crash sweep planted linear redis-suite celery-suite holds soak attack doors cluster cluster-faults cluster-bench words bench offline dist dist-check deb-test screenshots clean
+.PHONY: help run build test gate night check fmt vet staticcheck race system fuzz crash sweep planted linear redis-suite celery-suite holds soak attack doors cluster cluster-faults cluster-bench words bench offline dist dist-check deb-test screenshots clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -33,23 +35,38 @@ build: ## build bin/holdfast, one static binary
 # Many tests wait for the disk or for each other: three packages at a time keep two cores busy. On a
 # slow machine one of them may take more than Go's ten minutes. "make vet" looks at all that go test
 # would, once: each way to compile would have all that is imported looked at anew.
-PACKAGES := -vet=off -ldflags=-w -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
+SUITE := go run -trimpath ./fuzz/suite -vet=off -ldflags=-w -timeout 20m -p $(shell expr 1 + $$(nproc 2>/dev/null || echo 3))
+
+# All tests of these rooms start processes or wait for real time, so they are left to "make system".
+# Elsewhere the names of such tests begin with TestSystem.
+SYSTEM := ./cmd/cluster/... ./cmd/daemon ./fuzz/cluster ./fuzz/crash ./fuzz/doors ./fuzz/redis ./fuzz/redissuite ./fuzz/soak ./fuzz/wire ./netproto/admin/page/browser ./netproto/client ./storage/cell
+
+# These have goroutines of their own, and the first take longest. -short leaves out the tests in which one goroutine works through
+# many bytes or inputs.
+RACED := ./cmd/cluster ./storage ./storage/cell ./cmd/cluster/peer ./cmd/config ./cmd/daemon/... ./cmd/terminal ./fuzz/wire ./netproto ./netproto/access ./netproto/admin ./netproto/admin/page ./netproto/client ./recovery/... ./storage/journal ./storage/tables
+
+# What tests draw is the same in each run, but in "make night": then a change fails at once or never.
+export RAPID_SEED ?= 1
 
 # These take longest. They begin first, so that none runs alone in the end.
-SLOWEST := ./fuzz/crash ./fuzz/planted ./storage ./cmd/holdfast ./netproto/resp
+SLOWEST := ./fuzz/planted ./storage ./broker ./fuzz/sim
 
-# A quarter of the tests, by how their names end, and any quarter in each run. PART=. is all.
-PART = $(shell shuf -n 1 -e '[sg]$$' '[er]$$' '[dyk]$$' '[^sgerdyk]$$')
+test: ## run the first ring: all tests but those of "make system", and 20 new seeds of each simulation
+	@$(SUITE) -skip '^TestSystem' $(SLOWEST) $(filter-out $(shell go list $(SYSTEM)),$(shell go list ./...))
+	@$(SUITE) -run '^TestPlantedBugsAreBuilt$$' ./fuzz/cluster
+	@from=$$(od -An -N4 -tu4 /dev/urandom); echo "20 seeds that nobody has played: -sim.from" $$from; \
+	go test -vet=off -ldflags=-w -run '^TestSimulation$$' ./storage ./fuzz/sim -args -sim.file /dev/null -sim.seeds 20 -sim.from $$from
 
-# These also run with goroutines that read and write the connections, in place of the loop: netproto in race.
-DRIVEN := ./netproto/resp ./netproto/pinpriq ./netproto/barbershop
+gate: ## run the second ring: test, check, race and system, as .ci/run does
+	@for target in test check race system; do \
+		begun=$$(date +%s); echo "== make $$target"; $(MAKE) --no-print-directory $$target || exit 1; \
+		echo "== make $$target: $$(($$(date +%s) - begun)) s"; \
+	done
 
-test: ## run all tests
-	go test $(PACKAGES) $(SLOWEST) ./...
-	HOLDFAST_GOROUTINES=1 go test $(PACKAGES) -count=1 -run '$(PART)' $(DRIVEN)
-	HOLDFAST_ENCRYPTED=1 HOLDFAST_GOROUTINES=1 go test $(PACKAGES) -count=1 ./netproto
+night: ## run the third ring: new seeds, kills, faults, planted bugs, fuzzers and suites, for MINUTES (480), from SEED
+	@fuzz/night.sh $(MINUTES) $(SEED)
 
-check: fmt vet staticcheck race ## run fmt, vet, staticcheck and race
+check: fmt vet staticcheck ## run fmt, vet and staticcheck
 
 fmt: ## fail if a Go file is not formatted
 	@files=$$(gofmt -l .); test -z "$$files" || { printf 'not formatted, run gofmt -w on:\n%s\n' "$$files"; exit 1; }
@@ -60,17 +77,17 @@ vet: ## run go vet
 staticcheck: ## run staticcheck
 	go tool staticcheck ./...
 
-# What begins no goroutine, or only other programs, is left to "make test", and so are tests that kill
-# processes of their own. -short leaves out those in which one goroutine works through many bytes or
-# inputs. PART=. has all others, and takes some minutes more than a gate has.
-UNRACED := ^[^/]*/[^/]*/[^/]*$$|/(broker|broker/cache|index|index/keyspace|words|glob|resp/wire|content|inject|jsonbytes|connection|doctor|folder|browser)$$|/fuzz/(cluster|crash|doors|model|planted|redissuite|sim)
-RACE    := go test $(PACKAGES) -count=1 -race -shuffle=on -short
 # Other tests start this program, too, and each process would stay for a second to report what it finds.
 race: export GORACE = atexit_sleep_ms=10
 race: export CGO_ENABLED = 1
-race: ## run the tests with the race detector, in random order
-	$(RACE) -run '$(PART)' -skip '^Test(DamageOfAnyFile|KilledLoad|PowerCut|Simulation)' ./storage $$(go list ./... | grep -vE '$(UNRACED)')
-	HOLDFAST_GOROUTINES=1 $(RACE) -run '$(PART)' ./netproto & HOLDFAST_ENCRYPTED=1 $(RACE) -run '$(PART)' ./netproto; other=$$?; wait $$! && exit $$other
+race: ## run the tests of rooms with goroutines with the race detector, netproto with both drivers and TLS
+	@$(SUITE) -race -short -skip '^TestSystem' $(RACED)
+	@HOLDFAST_GOROUTINES=1 $(SUITE) -race -short ./netproto & HOLDFAST_ENCRYPTED=1 $(SUITE) -race -short ./netproto; other=$$?; wait $$! && exit $$other
+
+system: ## run the tests with processes, disks and clocks of this machine
+	@$(SUITE) $(filter-out $(shell go list $(RACED)),$(shell go list $(SYSTEM)))
+	@$(SUITE) -run '^TestSystem' $$(grep -rl '^func TestSystem' --include=*_test.go . | xargs -n1 dirname | sort -u)
+	@HOLDFAST_ENCRYPTED=1 HOLDFAST_GOROUTINES=1 $(SUITE) ./netproto
 
 # Coverage leads to new inputs. For it all that is imported is compiled anew, which takes minutes:
 # FUZZFLAGS='-args -test.fuzzcachedir=DIR' goes without.
@@ -84,40 +101,40 @@ fuzz: ## run every fuzz target on FUZZTIME (30000x) inputs
 	done
 
 crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
-	go test ./fuzz/crash -count=1 -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
+	go test ./fuzz/crash -run 'TestCrash$$' -cycles $(CYCLES) -timeout 60m -v
 
 # With -every each call fails, each time, and each kill is tried: some hours.
 sweep: ## make SWEEP (400) system calls of stores and servers fail, harm files, and fill disks; SWEEP='400 -every': all calls
-	go test ./cmd/holdfast ./netproto/client ./recovery/load -count=1 -run 'LongestPayload|PayloadsOfEverySize|KilledLoad|LongRecordsAmong' -sweep $(SWEEP) -timeout 0 -v
-	go test ./storage ./storage/journal ./storage/tables -count=1 -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall|RefusesInPart|DamageOfAnyFile|ADrainedDisk|ComeAndGo' -sweep $(SWEEP) -timeout 0 -v
-	go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart|KilledCompaction|FlippedByte' -sweep $(SWEEP) -timeout 0 -v
-	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -count=1 -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
+	go test ./cmd/holdfast ./netproto/client ./recovery/load -run 'LongestPayload|PayloadsOfEverySize|KilledLoad|LongRecordsAmong' -sweep $(SWEEP) -timeout 0 -v
+	go test ./storage ./storage/journal ./storage/tables -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall|RefusesInPart|DamageOfAnyFile|ADrainedDisk|ComeAndGo' -sweep $(SWEEP) -timeout 0 -v
+	go test ./fuzz/crash -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart|KilledCompaction|FlippedByte' -sweep $(SWEEP) -timeout 0 -v
+	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
 
 planted: ## have each planted bug found: by a test, by the harness that kills servers, or by a cell
-	go test ./fuzz/planted -run '^TestPlantedBugsAreFound' -count=1 -v
-	go test ./fuzz/crash -run HarnessCatchesPlantedBugs -count=1 -every -timeout 30m -v
-	go test ./fuzz/cluster -run '^TestPlantedBugsAreFound' -count=1 -planted -timeout 0 -v
+	go test ./fuzz/planted ./fuzz/sim -run '^(TestPlantedBugsAreFound|TestMutantsAreFound)$$' -v
+	go test ./fuzz/crash -run HarnessCatchesPlantedBugs -every -timeout 30m -v
+	go test ./fuzz/cluster -run '^TestPlantedBugsAreFound' -planted -timeout 0 -v
 
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol
-	go test ./fuzz/redissuite -count=1 -run 'TestRedisSuite$$' -suite -timeout 30m -v
+	go test ./fuzz/redissuite -run 'TestRedisSuite$$' -suite -timeout 30m -v
 
 celery-suite: ## run Celery's own tests of canvas, tasks and remote control, which are fetched, on holdfast://
-	go test ./fuzz/doors -count=1 -run 'TestCelerySuite$$' -suite -timeout 60m -v
+	go test ./fuzz/doors -run 'TestCelerySuite$$' -suite -timeout 60m -v
 
 linear: ## check that one order explains each of HISTORIES (2000) histories of concurrent Redis clients, and of workers
-	go test ./fuzz/redis -count=1 -run 'SeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v
+	go test ./fuzz/redis -run 'SeeOneOrder$$' -histories $(HISTORIES) -timeout 60m -v
 
 holds: ## make each command at its limit, and fail if a turn of the loop takes too much of its processor in each of five runs
-	go test ./fuzz/soak -count=1 -run NoRequestHolds -whole -timeout 30m -v
+	go test ./fuzz/soak -run NoRequestHolds -whole -timeout 30m -v
 
 soak: ## load a server for DURATION (1h) and check that its folder, memory and open files stay bounded
-	go test ./fuzz/soak -count=1 -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v
+	go test ./fuzz/soak -run 'TestSoak$$' -duration $(DURATION) -timeout 0 -v
 
 attack: ## attack a server with clients that read nothing, never end a request, come and go
-	go test ./fuzz/soak -count=1 -run 'TestAttacks$$' -whole -timeout 30m -v
+	go test ./fuzz/soak -run 'TestAttacks$$' -whole -timeout 30m -v
 
 doors: ## run what users install, Celery and the packages among it, and what they copy, against servers that are killed
-	go test ./fuzz/doors -count=1 -whole -timeout 30m -v
+	go test ./fuzz/doors -whole -timeout 30m -v
 
 # Each node takes two ports of its own, one for Redis clients, and one for its operator.
 cluster: build ## run three nodes of a cell on loopback, and show their logs; CELL names their folder, PORT the first of twelve ports
@@ -131,10 +148,10 @@ cluster: build ## run three nodes of a cell on loopback, and show their logs; CE
 	trap : INT TERM; wait; wait
 
 cluster-faults: ## make each fault of a cell of three nodes CYCLES (10) times, under a load, and compose them for five minutes
-	go test ./fuzz/cluster -count=1 -cycles $(CYCLES) -composed 5m -timeout 0 -v
+	go test ./fuzz/cluster -cycles $(CYCLES) -composed 5m -timeout 0 -v
 
 words: ## make the tables of COMMANDS.md from the words in netproto/words
-	go test ./netproto/words -count=1 -update
+	go test ./netproto/words -update
 
 # Debian's PostgreSQL is not on the path, and its scripts there for RabbitMQ know the system's own server alone.
 bench cluster-bench: export PATH := /usr/lib/rabbitmq/bin:$(CURDIR)/bin:$(PATH)$(addprefix :,$(lastword $(wildcard /usr/lib/postgresql/*/bin)))
@@ -159,7 +176,7 @@ deb-test: dist ## install, start, upgrade, remove and purge the Debian package i
 	@cmd/holdfast/packaging/deb-test.sh dist/holdfast_*_$$(dpkg --print-architecture).deb
 
 screenshots: ## draw the page with live load into bin/screenshots (needs chromium)
-	go test ./netproto/admin/page/browser -count=1 -run 'TestScreenshots$$' -screenshots $(CURDIR)/bin/screenshots -timeout 10m
+	go test ./netproto/admin/page/browser -run 'TestScreenshots$$' -screenshots $(CURDIR)/bin/screenshots -timeout 10m
 
 clean: ## remove bin and dist; data folders stay
 	rm -rf bin dist
