@@ -111,3 +111,23 @@ func TestAnIDIsOneWithAndWithoutAWindow(t *testing.T) {
 		w.close()
 	}
 }
+
+func TestAPacketThatMovesFreesItsIDWhenItIsClaimedAlsoAfterARestart(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	r := broker.PushRequest{Payload: []byte("a"), Unique: []byte("u"), UntilClaim: true}
+	id := w.add(r)
+	for _, to := range []string{"r", "q"} {
+		w.do(func(tx *broker.Tx) error {
+			_, err := tx.MovePackets([]byte(map[string]string{"r": "q", "q": "r"}[to]), []broker.ID{id}, []byte(to))
+			return err
+		})
+		w.restart()
+	}
+	if got := w.claimOne(); got.ID != id {
+		t.Errorf("claimed %+v, want packet %d", got, id)
+	}
+	if w.add(r) == id {
+		t.Error("a packet that is claimed has its id still")
+	}
+}
