@@ -1,7 +1,6 @@
 package mutant
 
-// Seeds say which seed of the simulation of the server finds a fault. Where it is 0, that has no
-// rule yet for what the fault breaks, and the harness that kills servers is the judge.
+// Seeds say which seed of the simulation of the server finds each fault.
 func Seeds() map[string]uint64 {
 	return map[string]uint64{
 		"ack-before-commit":    1,

@@ -49,7 +49,7 @@ func Play(t *testing.T, some int, play func(r *Run)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	played, next := 0, *first+uint64(max(some, 0))
+	played, next := 0, *first+uint64(some)
 	for end := time.Now().Add(*long); played < len(seeds) || time.Now().Before(end); played++ {
 		if played == len(seeds) {
 			seeds, next = append(seeds, next), next+1
