@@ -1,7 +1,7 @@
 // Suite runs "go test" and tells what it does: each package as it ends, what a test that failed
 // printed, and at the end how many tests were skipped for each reason. Its arguments are those of
-// go test. go test alone prints packages in the order of their names, so one that takes long keeps
-// all others back, and it is silent about skips.
+// go test. go test alone prints packages in the order in which they are named, so one that takes
+// long keeps all others back, and it is silent about skips.
 package main
 
 import (
