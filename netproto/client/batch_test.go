@@ -73,15 +73,24 @@ func TestABatchThatIsNotFullComesWhenItsTimeIsOver(t *testing.T) {
 
 func TestSoManyBatchesAreHandledAtATime(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
-	release := make(chan struct{})
-	got := batches(t, c, 2, 5*time.Millisecond, func(context.Context, []*client.Packet) error { <-release; return nil },
-		client.Concurrency(2), client.Lease(300*time.Millisecond))
+	renewed, release := make(chan error, 10), make(chan struct{})
+	got := batches(t, c, 2, 5*time.Millisecond, func(_ context.Context, all []*client.Packet) error {
+		p := all[len(all)-1]
+		now, err := c.Show(ctx, "q", p.ID)
+		for err == nil && now.LeaseEnd.Sub(p.LeaseEnd) < time.Second {
+			now, err = c.Show(ctx, "q", p.ID)
+		}
+		renewed <- err
+		<-release
+		return nil
+	}, client.Concurrency(2), client.Lease(5*time.Second))
 	for range 7 {
 		must(c.Push(ctx, "q", []byte("x")))(t)
 	}
 	receive(t, got)
 	receive(t, got)
-	time.Sleep(600 * time.Millisecond) // the leases are renewed
+	ok(t, receive(t, renewed))
+	ok(t, receive(t, renewed))
 	want(t, "batches beyond the concurrency", len(got), 0)
 	close(release)
 	for n := 0; n < 3; n += len(strings.Fields(receive(t, got))) {
