@@ -39,7 +39,7 @@ type sim struct {
 	issued  uint64            // numbers that the model gave
 	gone    uint64            // what has expired by this second may be gone
 	seen    map[string]bool   // every key that ever was
-	touched map[string]uint64 // by key: the last batch since the start that has an entry of it
+	touched map[string]uint64 // by key: the last batch since the start that was not refused and has an entry of it
 	small   bool              // the disk has an end
 	whole   bool              // all batches of this start are one
 	keeps   uint64            // the last of them, once they may be kept
