@@ -46,10 +46,9 @@ const (
 // totals are their names in QSTAT.
 var totals = [counters]string{"pushed", "popped", "acked", "nacked", "expired", "died", "dropped", "cancelled"}
 
+// count counts for a queue, which a dead letter or a move may have made.
 func (s *Server) count(queue string, c counter) {
-	if q := s.queues[queue]; q != nil {
-		q.counters[c]++
-	}
+	s.make(queue).counters[c]++
 }
 
 // Counted tells what a server shows of a total after a crash.
