@@ -93,6 +93,9 @@ func TestFolderThatHoldsSomethingIsNotLoadedInto(t *testing.T) {
 }
 
 func TestLongestPacketsAreLoadedAmongOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many MB are written by one goroutine")
+	}
 	every := make([]byte, 256) // every byte
 	for i := range every {
 		every[i] = byte(i)

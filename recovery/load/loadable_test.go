@@ -15,6 +15,9 @@ import (
 )
 
 func TestWhatLoadWouldRefuseIsNotDumpedAndSalvagedSoThatItIsLoaded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("folders are loaded one after the other")
+	}
 	const packets = 2100
 	base := recoverytest.InFolder(t, recoverytest.Many(packets))
 	put := func(ids ...content.PacketID) func(b *content.Batch) {

@@ -11,6 +11,9 @@ import (
 )
 
 func TestLongRecordsAmongShortOnesAreLoadedHoweverTheyAreWritten(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many MB are written by one goroutine")
+	}
 	const long = 1_000_000
 	sizes := map[string][]int{
 		"three long ones":         {long, long, long},
