@@ -41,9 +41,9 @@ SUITE := go run -trimpath ./fuzz/suite -vet=off -ldflags=-w -timeout 20m -p $(sh
 # Elsewhere the names of such tests begin with TestSystem.
 SYSTEM := ./cmd/cluster/... ./cmd/daemon ./fuzz/cluster ./fuzz/crash ./fuzz/doors ./fuzz/redis ./fuzz/redissuite ./fuzz/soak ./fuzz/wire ./netproto/admin/page/browser ./netproto/client ./storage/cell
 
-# These have goroutines of their own, and the first take longest. -short leaves out the tests in which
-# one goroutine works through many bytes or inputs.
-RACED := ./cmd/cluster ./storage ./storage/cell ./cmd/cluster/peer ./cmd/config ./cmd/daemon/... ./cmd/terminal ./fuzz/wire ./netproto ./netproto/access ./netproto/admin ./netproto/admin/page ./netproto/client ./recovery/... ./storage/journal ./storage/tables
+# These have goroutines of their own, and the first take longest. The storage's tests run its journal
+# and its tables, too. -short leaves out tests in which one goroutine works through many bytes or inputs.
+RACED := ./cmd/cluster ./storage ./storage/cell ./cmd/cluster/peer ./cmd/config ./cmd/daemon/... ./cmd/terminal ./netproto ./netproto/access ./netproto/admin ./netproto/admin/page ./netproto/client ./recovery/load ./recovery/pipeline
 
 # What tests draw is the same in each run, but in "make night": then a change fails at once or never.
 export RAPID_SEED ?= 1
