@@ -93,8 +93,12 @@ func (f *finder) program(t *testing.T, nodes string) (end func(), lacks string) 
 	ended := make(chan struct{})
 	go func() { // ends with the process
 		defer close(ended)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			f.hear(lines.Text())
+		for lines := bufio.NewReader(out); ; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return // it may have been killed in the midst of a line
+			}
+			f.hear(strings.TrimSuffix(line, "\n"))
 		}
 	}()
 	return func() {

@@ -133,8 +133,8 @@ func lookAtPage(t *testing.T, c *cell) func(*testing.T, *redis.Client) {
 			return err == nil && strings.Contains(text, words)
 		}
 	}
-	must(t, chromedp.Do(tab, chromedp.Navigate("http://"+c.balance(t)+"/#/queues")))
-	if !await(limit, shows("work")) {
+	page := "http://" + c.balance(t) + "/#/queues"
+	if !await(limit, func() bool { return chromedp.Do(tab, chromedp.Navigate(page)) == nil }) || !await(limit, shows("work")) {
 		t.Fatal("the page shows no queue")
 	}
 	return func(t *testing.T, by *redis.Client) {
