@@ -124,7 +124,7 @@ type simLog struct {
 
 // follow takes some batches of the log. Who has all may own it.
 func (c *sim) follow() {
-	for range 1 + c.r.IntN(4) {
+	for n := 1 + c.r.IntN(4); n > 0 && (len(c.under) == 0 || c.s.behind() <= 0.8); n-- { // else it would wait for this one
 		next := c.s.Control().Batch + 1
 		if next > uint64(len(c.log.contents)) {
 			c.own()
