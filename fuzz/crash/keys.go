@@ -44,6 +44,19 @@ func (v *value) parts() map[string]bool {
 	return all
 }
 
+// sketch is what the value is and how long, for a report.
+func (v *value) sketch() string {
+	switch {
+	case v == nil:
+		return "nothing"
+	case v.text != nil:
+		return brief(*v.text)
+	case v.fields != nil:
+		return fmt.Sprintf("%d fields", len(v.fields))
+	}
+	return fmt.Sprintf("%d elements", len(v.list))
+}
+
 func (v *value) clone() *value {
 	return &value{list: slices.Clone(v.list), text: v.text, fields: maps.Clone(v.fields)}
 }

@@ -54,8 +54,8 @@ func (c *redisClient) checkOwn(found keyspace) {
 		for _, own := range ownNames() {
 			c.explain(c.name(own), found, states)
 		}
-		c.r.report(Order, "the names of client %d are not as they were at any moment: %d requests were unanswered",
-			c.number, len(c.unanswered()))
+		c.r.report(Order, "the names of client %d are not as they were at any moment: %d requests were unanswered; %s",
+			c.number, len(c.unanswered()), c.nearest(found, states))
 	}
 	c.acked, c.sent, c.astray = found, found.clone(), false
 	c.forget()
@@ -84,6 +84,34 @@ func (c *redisClient) explain(name string, found keyspace, states []keyspace) {
 			break
 		}
 	}
+}
+
+// nearest says how what was found differs from the state that it is most like.
+func (c *redisClient) nearest(found keyspace, states []keyspace) string {
+	at, least := 0, []string{}
+	for i, k := range states {
+		var other []string
+		for _, own := range ownNames() {
+			if name := c.name(own); !k[name].equal(found[name]) {
+				other = append(other, fmt.Sprintf("%s has %s instead of %s", name, found[name].sketch(), k[name].sketch()))
+				if f, w := found.list(name), k.list(name); len(f) > 0 && len(w) > 0 {
+					other[len(other)-1] += fmt.Sprintf(", from its element %d to %d", slices.Index(w, f[0]), slices.Index(w, f[len(f)-1]))
+				}
+			}
+		}
+		if i == 0 || len(other) < len(least) {
+			at, least = i, other
+		}
+	}
+	text := fmt.Sprintf("behind %d of the %d of its own ", at, len(states)-1) + strings.Join(least, ", and ")
+	own := slices.DeleteFunc(slices.Clone(c.unanswered()), func(op redisOp) bool { return !op.own })
+	if at > 0 {
+		text += "; the last of these is " + briefCommands(own[at-1].commands)
+	}
+	if at < len(own) {
+		text += "; the next is " + briefCommands(own[at].commands)
+	}
+	return text
 }
 
 // brief shows a value or a reply in a report.
