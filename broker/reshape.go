@@ -89,11 +89,10 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 }
 
 const (
-	// Elements are moved to a new queue to be rid of the others where these are more than
-	// trimByDelete, and trimByMove for each of those: deletes of fewer cost less than to read and to
-	// write.
-	trimByMove   = 32
-	trimByDelete = 4096
+	// Elements are moved to a new queue to be rid of the others where these are more than trimSlice,
+	// and trimByMove for each of those: deletes of fewer cost less than to read and to write. So
+	// such a trim is never seen in part.
+	trimByMove = 32
 	// deleteSlice is how many elements are looked up, and then deleted, at a time.
 	deleteSlice = 1 << 16
 	// trimSlice is how many elements a trim deletes before others have their turn: some milliseconds.
@@ -147,7 +146,7 @@ func (tx *Tx) trim(name []byte, from, n int, c *ListCursor) error {
 	case n == 0 && whole:
 		m.dropQueue(q)
 		return nil
-	case whole && gone > trimByDelete && gone >= trimByMove*n && n <= tx.MayChange() && tx.CanStore() == nil:
+	case whole && gone > trimSlice && gone >= trimByMove*n && n <= tx.MayChange() && tx.CanStore() == nil:
 		kept := m.elements(q, from, n)
 		if weightOf(kept) <= m.limits.MaxBytes && tx.mayMove(kept...) == nil {
 			return m.trimByMove(q, kept)

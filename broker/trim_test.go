@@ -73,6 +73,27 @@ func TestALongTrimGoesInSlices(t *testing.T) {
 	}
 }
 
+// Where one element stays for each 32 that go, a trim has no slices: a crash leaves all or nothing.
+func TestATrimThatKeepsLittleIsDoneAtOnce(t *testing.T) {
+	for _, row := range []struct {
+		gone, keep int
+		more       bool
+	}{{2048, 65, false}, {2049, 64, false}, {2049, 65, true}, {2545, 8, false}, {4096, 128, false}, {4096, 129, true}, {4097, 128, false}, {2049, 0, false}} {
+		h := newHarness(t)
+		h.fill("q", row.gone+row.keep)
+		want := h.list("q")[1384 : 1384+row.keep]
+		var c broker.ListCursor
+		for calls := 0; calls == 0 || c.More(); calls++ {
+			h.together(func(tx *broker.Tx) error { return tx.TrimInSlices([]byte("q"), 1384, row.keep, &c) })
+			if calls == 0 && c.More() != row.more {
+				t.Errorf("%d go and %d stay: it goes on is %v, want %v", row.gone, row.keep, c.More(), row.more)
+			}
+		}
+		h.wantList("q", want...)
+		h.close()
+	}
+}
+
 func TestALongTrimEndsWithItsQueue(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
