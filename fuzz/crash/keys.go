@@ -93,6 +93,33 @@ func (k keyspace) put(name string, v value) {
 	k[name] = &v
 }
 
+// trimSlice is how many elements LTRIM deletes at once, unless in a transaction, or where it keeps
+// no more than one for each trimByMove that go.
+const (
+	trimSlice  = 2048
+	trimByMove = 32
+)
+
+// trimmedTo is what a trim in slices has left when so many elements are there: it begins at the
+// left. ok is false if the commands are no such trim, or never leave so many.
+func (k keyspace) trimmedTo(left int, commands [][]string) (part keyspace, ok bool) {
+	args := commands[0]
+	if len(commands) > 1 || args[0] != "LTRIM" {
+		return nil, false
+	}
+	list, whole := k.list(args[1]), k.clone()
+	whole.apply(commands)
+	keep := len(whole.list(args[1]))
+	from, _ := strconv.Atoi(args[2])
+	gone, done := len(list)-keep, len(list)-left
+	if gone <= trimSlice || trimByMove*keep <= gone || done <= 0 || done >= gone {
+		return nil, false
+	}
+	right := max(done-from, 0) // of those that go behind what stays
+	whole.put(args[1], value{list: slices.Concat(list[min(done, from):from+keep], list[from+keep+right:])})
+	return whole, true
+}
+
 // Replies, as they are on the wire.
 const (
 	replyOK   = "+OK\r\n"

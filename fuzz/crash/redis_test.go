@@ -3,6 +3,8 @@ package crash
 import (
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -99,6 +101,55 @@ func TestOwnNamesAreAsAfterAFirstPartOfTheRequests(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			b.t = t
+			b.checkOwn(b.found(b.replies(server)))
+			b.finds(row.want...)
+		})
+	}
+}
+
+// A trim of many elements that keeps some goes in slices from the left. A kill may leave a first
+// part of it, unless it was answered or is part of a transaction.
+func TestATrimWithoutAReplyMayBeDoneInPart(t *testing.T) {
+	all := []string{"RPUSH", "own:10000:long"}
+	for i := range 3000 {
+		all = append(all, strconv.Itoa(i))
+	}
+	rest := func(from, to int) []string { return all[2+from : 2+to] }
+	for name, row := range map[string]struct {
+		trim  string // from and to
+		found []string
+		want  []Kind
+	}{
+		"to its left":               {"1000 1099", rest(700, 3000), nil},
+		"on both sides":             {"1000 1099", slices.Concat(rest(1000, 1100), rest(2148, 3000)), nil},
+		"whole":                     {"1000 1099", rest(1000, 1100), nil},
+		"to its right alone":        {"1000 1099", rest(0, 2000), []Kind{Order}},
+		"without what it keeps":     {"1000 1099", rest(1001, 3000), []Kind{Lost, Order}},
+		"though it keeps little":    {"1000 1007", rest(1000, 3000), []Kind{Order}},
+		"though it deletes few":     {"1000 1999", rest(1000, 3000), []Kind{Order}},
+		"answered":                  {"1000 1099 answered", rest(1000, 3000), []Kind{Order, Returned}},
+		"in a transaction":          {"1000 1099 transaction", rest(1000, 3000), []Kind{Order}},
+		"before a request that was": {"1000 1099 before", rest(1000, 3000), []Kind{Order}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, server, word := newRedisBench(t), keyspace{}, strings.Fields(row.trim)
+			b.acked.apply([][]string{all})
+			op := redisOp{own: true, commands: one("LTRIM", all[1], word[0], word[1])}
+			set := one("SET", "own:10000:text", "v")
+			switch strings.Join(word[2:], "") {
+			case "answered":
+				b.acked.apply(op.commands)
+				op.commands = set
+			case "transaction":
+				op.commands = append(op.commands, set...)
+			case "before":
+				server.apply(set)
+				b.ops = []redisOp{op, {own: true, commands: set}}
+			}
+			if len(b.ops) == 0 {
+				b.ops = []redisOp{op}
+			}
+			server.put(all[1], value{list: row.found})
 			b.checkOwn(b.found(b.replies(server)))
 			b.finds(row.want...)
 		})

@@ -32,25 +32,28 @@ func (c *redisClient) found(replies []string) keyspace {
 }
 
 // states are how the client's own names may be after a restart: after the answered requests, and
-// after each of the others.
-func (c *redisClient) states() []keyspace {
+// after each of the others. parts are how they may be within one of those, by what was found.
+func (c *redisClient) states(found keyspace) (states, parts []keyspace) {
 	at := c.acked.clone()
-	all := []keyspace{at.clone()}
+	states = []keyspace{at.clone()}
 	for _, op := range c.unanswered() {
 		if op.own {
+			if part, ok := at.trimmedTo(len(found.list(op.commands[0][1])), op.commands); ok {
+				parts = append(parts, part)
+			}
 			at.apply(op.commands)
-			all = append(all, at.clone())
+			states = append(states, at.clone())
 		}
 	}
-	return all
+	return states, parts
 }
 
 // checkOwn compares what a restart found under the client's own names with what may be there, and
 // goes on from what was found.
 func (c *redisClient) checkOwn(found keyspace) {
-	states := c.states()
+	states, parts := c.states(found)
 	same := func(k keyspace) bool { return maps.EqualFunc(k, found, (*value).equal) }
-	if i := slices.IndexFunc(states, same); i < 0 {
+	if !slices.ContainsFunc(states, same) && !slices.ContainsFunc(parts, same) {
 		for _, own := range ownNames() {
 			c.explain(c.name(own), found, states)
 		}
