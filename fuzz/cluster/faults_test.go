@@ -317,6 +317,6 @@ func deep(c *cell, _ *load) {
 	c.settled(c.nodes...)
 	left := length()
 	if err = client.Del(ctx, "deep").Err(); left != n || n < many || err != nil {
-		c.judge.find("of %d packets, of %d, %d are left: %v", n, many, left, err)
+		c.judge.find("%d of %d packets were pushed, and %d are left: %v", n, many, left, err)
 	}
 }

@@ -106,7 +106,7 @@ func (c *redisClient) nearest(found keyspace, states []keyspace) string {
 			at, least = i, other
 		}
 	}
-	text := fmt.Sprintf("behind %d of the %d of its own ", at, len(states)-1) + strings.Join(least, ", and ")
+	text := fmt.Sprintf("after %d of its %d unanswered requests to these names, ", at, len(states)-1) + strings.Join(least, ", and ")
 	own := slices.DeleteFunc(slices.Clone(c.unanswered()), func(op redisOp) bool { return !op.own })
 	if at > 0 {
 		text += "; the last of these is " + briefCommands(own[at-1].commands)
