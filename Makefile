@@ -46,8 +46,8 @@ SYSTEM := ./cmd/cluster/... ./cmd/daemon ./fuzz/cluster ./fuzz/crash ./fuzz/door
 RACED := ./cmd/cluster ./storage ./storage/cell ./cmd/cluster/peer ./cmd/config ./cmd/daemon/... ./cmd/terminal ./netproto ./netproto/access ./netproto/admin ./netproto/admin/page ./netproto/client ./recovery/load ./recovery/pipeline
 
 # The first ring and the race detector need no disk of this machine, so their folders are in memory
-# where 4 GiB of it are free: a test of the store takes half the processor time there, and waits for
-# nothing. What go builds stays on the disk.
+# where 4 GiB of it are free: tests of the store take two thirds of the processor time there, and
+# half the time. What go builds stays on the disk.
 ROOMY := $(shell free=$$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1); test "$${free:-0}" -gt 4194304 && echo /dev/shm)
 test race: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test race: export TMPDIR := $(or $(ROOMY),$(TMPDIR),/tmp)

@@ -90,8 +90,8 @@ func (tx *Tx) InsertAt(name []byte, at int, value []byte) (length int, err error
 
 const (
 	// Elements are moved to a new queue to be rid of the others where these are more than trimSlice,
-	// and trimByMove for each of those: deletes of fewer cost less than to read and to write. So
-	// such a trim is never seen in part.
+	// and trimByMove for each of those: deletes of fewer cost less than to read and to write. Where
+	// such a move is possible, nobody sees a part of the trim.
 	trimByMove = 32
 	// deleteSlice is how many elements are looked up, and then deleted, at a time.
 	deleteSlice = 1 << 16

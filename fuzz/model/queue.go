@@ -46,7 +46,7 @@ const (
 // totals are their names in QSTAT.
 var totals = [counters]string{"pushed", "popped", "acked", "nacked", "expired", "died", "dropped", "cancelled"}
 
-// count counts for a queue, which a dead letter or a move may have made.
+// count counts for a queue. It is made with its first packet, which may be a dead one of another.
 func (s *Server) count(queue string, c counter) {
 	s.make(queue).counters[c]++
 }
