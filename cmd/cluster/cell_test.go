@@ -3,12 +3,15 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +25,13 @@ import (
 
 // patience bounds every wait. It is far longer than any should take.
 const patience = 2 * time.Minute
+
+// TestMain has more tests run beside each other than there are processors, unless -parallel says
+// how many: nodes wait for each other most of the time.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", fmt.Sprint(2*runtime.GOMAXPROCS(0)))
+	os.Exit(m.Run())
+}
 
 // machine is a node that runs in this process.
 type machine struct {
