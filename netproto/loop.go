@@ -28,9 +28,9 @@ type LoopConfig struct {
 	Held func() bool
 	// Tell gets events when what they tell is on disk, in the loop's goroutine; nil: nobody.
 	Tell func(events []broker.Event)
-	// Turned is called at the end of each turn, in the loop's goroutine, by tests that measure turns;
-	// nil: nobody.
-	Turned func()
+	// Turned is called at the end of each turn, in the loop's goroutine, with how long it took; nil:
+	// nobody.
+	Turned func(took time.Duration)
 }
 
 // ErrNotHeld: LoopConfig.Held did not let a reply leave. What it would have said is not known to be
@@ -228,6 +228,7 @@ func (l *Loop) run() {
 // round is one turn from its beginning to its end. closing says that it is the last.
 func (l *Loop) round() (closing bool) {
 	posts, closing := l.wait()
+	begun := l.micros()
 	l.turn()
 	l.busy = l.machine.Work() // before busy clients fill the batch
 	for _, fn := range posts {
@@ -238,7 +239,7 @@ func (l *Loop) round() (closing bool) {
 	l.expire()
 	l.commit()
 	if l.config.Turned != nil {
-		l.config.Turned()
+		l.config.Turned(time.Duration(l.micros()-begun) * time.Microsecond)
 	}
 	return closing
 }

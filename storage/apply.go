@@ -66,7 +66,7 @@ func (s *Store) write(b *content.Batch) error {
 	s.mu.Lock()
 	s.commits.add(b, took)
 	if s.opt.Sync == SyncAlways() {
-		s.commits.Sync.addTime(s.journal.SyncTook())
+		s.commits.Sync.AddTime(s.journal.SyncTook())
 	}
 	if f, set := b.Flush(); set {
 		s.flush = f

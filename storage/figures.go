@@ -54,10 +54,11 @@ func (h *Histogram) add(v uint64) {
 	h.Sum += v
 }
 
-func (h *Histogram) addTime(d time.Duration) { h.add(uint64(max(0, d.Microseconds()))) }
+// AddTime counts a time in microseconds.
+func (h *Histogram) AddTime(d time.Duration) { h.add(uint64(max(0, d.Microseconds()))) }
 
 func (c *Commits) add(b *content.Batch, took time.Duration) {
-	c.Latency.addTime(took)
+	c.Latency.AddTime(took)
 	c.Bytes.add(uint64(b.Bytes()))
 	c.Entries.add(uint64(b.Len()))
 }

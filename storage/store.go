@@ -287,7 +287,7 @@ func (s *Store) sync() error {
 	err := s.journal.Sync()
 	if err == nil {
 		s.mu.Lock()
-		s.commits.Sync.addTime(time.Since(start))
+		s.commits.Sync.AddTime(time.Since(start))
 		s.mu.Unlock()
 		err = s.anchor.write(s.mark(control.Batch))
 	}

@@ -88,7 +88,8 @@ type Config struct {
 
 	// WrapStore, if not nil, puts a store between broker and storage, so that a test can plant faults.
 	WrapStore func(Store) Store
-	// Turned becomes netproto.LoopConfig.Turned.
+	// Turned is called at the end of each turn of the loop, in its goroutine, by tests that measure
+	// turns; nil: nobody.
 	Turned func()
 	// Listening, if not nil, is called with the protocol and address of each listener.
 	Listening func(protocol string, addr net.Addr)

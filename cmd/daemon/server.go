@@ -36,6 +36,7 @@ type Server struct {
 	doors   atomic.Pointer[listeners] // of the term; nil in none
 	lookout lookout
 	memory  *watermark
+	turns   metrics.Turns
 	drained context.Context // ends when nobody waits any longer; nil before the drain
 	closers []func()        // what End does, the last first
 }
@@ -145,7 +146,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	disk := loopStore{store, s.health, term.Room, s.memory}
 	machine := broker.New(disk, state, broker.Options{Cache: s.c.Cache, MaxPayload: int(s.c.MaxPayload), Logger: s.log, Defaults: s.live.defaults})
 	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{
-		Logger: s.c.Logger, Goroutines: s.c.Goroutines, Turned: s.c.Turned, Clock: term.Clock, Held: term.Held,
+		Logger: s.c.Logger, Goroutines: s.c.Goroutines, Turned: s.turned, Clock: term.Clock, Held: term.Held,
 		Tell: func(events []broker.Event) { logEvents(s.log, events) },
 	})
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	s.live.loop = loop
 	s.store.Store(opened)
 	s.health.serve(loop, term) // before a client can know that the server listens
-	source := metrics.Source{Loop: loop, Store: opened, Recovery: state.Report, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup}
+	source := metrics.Source{Loop: loop, Store: opened, Recovery: state.Report, Users: s.live.users, Certificate: s.live.certs.until(), LastBackup: s.all.lastBackup, Turns: &s.turns}
 	ended := make(chan error, len(doors)+1)
 	s.figures.Serve(s.serveDoors(&doors, source, ended))
 	s.doors.Store(&doors)
@@ -170,6 +171,14 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	s.health.rest()
 	term.Over()
 	return err
+}
+
+// turned counts a turn of the loop.
+func (s *Server) turned(took time.Duration) {
+	s.turns.Add(took)
+	if s.c.Turned != nil {
+		s.c.Turned()
+	}
 }
 
 // goOn goes on until ctx ends or a commit fails, and then drains. ended gets what each server

@@ -37,6 +37,7 @@ var (
 	queueState = desc("queue_in_state", "1 if a queue is in a state, as QSTAT tells it.", "database", "queue", "state")
 	queueBound = desc("queue_bound_ratio", "Which part of its bound a queue holds, of packets or of bytes; 0 without a bound.", "database", "queue")
 
+	turnSeconds   = desc("turn_seconds", "Time of a turn of the loop, which runs what clients have sent, commits it and replies.")
 	commitSeconds = desc("commit_seconds", "Time until a batch was as durable as --sync says.")
 	commitBytes   = desc("commit_bytes", "Size of a batch.")
 	commitEntries = desc("commit_entries", "Records that a batch changed.")
@@ -120,6 +121,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	if s.Loop == nil {
 		return
 	}
+	turns := s.Turns.read()
+	p.histogram(turnSeconds, &turns, 5, 24, 1e-6) // as those of commits
 	p.gauge(recoverySeconds, s.Recovery.Took.Seconds())
 	p.gauge(recoveryPackets, float64(s.Recovery.Packets))
 	m.scraping.Lock()

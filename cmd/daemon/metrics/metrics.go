@@ -54,6 +54,26 @@ type Source struct {
 	// Certificate says when the server's ends; nil without encryption.
 	Certificate func() time.Time
 	LastBackup  func() time.Time // the zero time if there was none since the start
+	Turns       *Turns           // of the loop
+}
+
+// Turns counts how long turns of the loop took. Its methods may be called by any goroutine.
+type Turns struct {
+	mu   sync.Mutex
+	took storage.Histogram // microseconds
+}
+
+// Add counts a turn.
+func (t *Turns) Add(took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.took.AddTime(took)
+}
+
+func (t *Turns) read() storage.Histogram {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.took
 }
 
 // Door is where connections come in.

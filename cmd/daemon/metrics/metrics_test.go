@@ -84,7 +84,8 @@ func newPageAt(t testing.TB, clock func() int64, globs ...string) (*Metrics, Sou
 		t.Fatal(err)
 	}
 	s := Source{
-		Loop: loop, Store: store, Recovery: state.Report, Buffers: netproto.NewBuffers(1 << 20), Doors: map[string]Door{"redis": door{}},
+		Turns: new(Turns),
+		Loop:  loop, Store: store, Recovery: state.Report, Buffers: netproto.NewBuffers(1 << 20), Doors: map[string]Door{"redis": door{}},
 		Users: withAFailedLogin(t), Certificate: func() time.Time { return time.Unix(1_900_000_000, 0) },
 		LastBackup: func() time.Time { return time.Unix(1_800_000_000, 0) },
 	}
