@@ -172,25 +172,50 @@ func (s *server) make(ctx context.Context, t target, ask string, n int) error {
 	return s.rest(ctx)
 }
 
+// result is what a run measured.
+type result struct {
+	loadgen.Result
+	Server time.Duration // processor time of the server, from the first request until it was at rest
+}
+
+// A measurement goes on until the server was quiet for so long, at most for workLimit: what it does
+// for the requests behind the last reply counts, too. Holdfast begins to write out what is in its
+// journal a second behind the last one.
+const (
+	workQuiet = 1500 * time.Millisecond
+	workLimit = 30 * time.Second
+)
+
 // run runs the groups against the server.
-func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Duration) (loadgen.Result, error) {
-	result, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, PID: s.cmd.Process.Pid, Groups: groups})
+func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Duration) (r result, err error) {
+	before, err := loadgen.ReadUsage(s.cmd.Process.Pid)
+	if err == nil {
+		r.Result, err = loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, Groups: groups})
+	}
+	if err == nil {
+		err = s.settle(ctx, workQuiet, workLimit)
+	}
+	if err == nil {
+		var after loadgen.Usage
+		after, err = loadgen.ReadUsage(s.cmd.Process.Pid)
+		r.Server = after.CPU - before.CPU
+	}
 	if err != nil {
 		err = fmt.Errorf("%w; the server's log says: %s", err, s.log())
 	}
-	return result, err
+	return r, err
 }
 
 // measure adds what a run gives to a row. A packet counts as so many operations.
 func (s *server) measure(
 	ctx context.Context, r *row, operations float64, limit time.Duration, groups []loadgen.Group,
-) (loadgen.Result, error) {
-	result, err := s.run(ctx, groups, limit)
+) (result, error) {
+	measured, err := s.run(ctx, groups, limit)
 	if err != nil {
-		return result, err
+		return measured, err
 	}
-	r.addResult(&result, operations)
-	return result, r.addMemory(s)
+	r.addResult(&measured, operations)
+	return measured, r.addMemory(s)
 }
 
 // discard removes a server that is no longer needed.

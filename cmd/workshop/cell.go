@@ -66,13 +66,13 @@ func rateOfCell(open func(context.Context, *cell) (string, error), login func() 
 		if err != nil {
 			return err
 		}
-		result, err := loadgen.Run(ctx, loadgen.Spec{
+		measured, err := loadgen.Run(ctx, loadgen.Spec{
 			Addr: addr, Limit: cmp.Or(bc.limit, b.limit), Groups: p.groups(queueTarget("", 0), bc.loads...), Login: login,
 		})
 		if err != nil {
 			return fmt.Errorf("%w; the log of the last node says: %s", err, c.nodes[len(c.nodes)-1].log())
 		}
-		r.addResult(&result, 1)
+		r.addResult(&result{Result: measured}, 1)
 		return nil
 	}
 }

@@ -243,7 +243,7 @@ func renewed(ctx context.Context, b *bench, c *benchCase) ([]*row, error) {
 		rows = append(rows, newRows(c, "renew "+r[0], r[1])...)
 	}
 	err := b.each(ctx, c, b.rounds, func(int, int) error {
-		var results [3]loadgen.Result // pops, renewals, both
+		var results [3]result // pops, renewals, both
 		for i, loads := range [][]load{c.loads[:1], c.loads[1:], c.loads} {
 			s, err := b.filled(ctx, &c.peers[0], filling{ask: "push", count: c.loads[0].count + renewedSpare(loads)})
 			if err != nil {
@@ -284,4 +284,4 @@ func renewedSpare(loads []load) int {
 }
 
 // busy is the processor time of a second.
-func busy(r *loadgen.Result) float64 { return divide(float64(r.Server+r.Client), float64(r.Elapsed)) }
+func busy(r *result) float64 { return divide(float64(r.Server+r.Client), float64(r.Elapsed)) }

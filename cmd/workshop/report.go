@@ -53,12 +53,12 @@ func newRows(c *benchCase, name, unit string) []*row {
 }
 
 // addResult adds a round's rate, latency and processor time. A packet counts as so many operations.
-func (r *row) addResult(result *loadgen.Result, operations float64) {
+func (r *row) addResult(result *result, operations float64) {
 	r.Samples = append(r.Samples, result.Rate()*operations)
 	r.P50 = append(r.P50, millis(result.Quantile(0.50)))
 	r.P99 = append(r.P99, millis(result.Quantile(0.99)))
 	if packets := float64(result.Packets()) * operations; packets > 0 {
-		if result.Server > 0 {
+		if result.Server > 0 { // of a cell it is not known
 			r.CPU = append(r.CPU, millis(result.Server)*1000/packets)
 		}
 		r.Client = append(r.Client, millis(result.Client)*1000/packets)

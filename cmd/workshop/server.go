@@ -167,7 +167,7 @@ func (s *server) settle(ctx context.Context, quiet, limit time.Duration) error {
 		var now loadgen.Usage
 		now, err = loadgen.ReadUsage(s.cmd.Process.Pid)
 		rest += step
-		if now.CPU-before.CPU > step/10 {
+		if now.CPU-before.CPU > step/10 || now.Children {
 			rest = 0
 		}
 		before = now

@@ -61,7 +61,6 @@ type Spec struct {
 	Addr   string        // host:port of the server
 	Groups []Group       // at least one
 	Limit  time.Duration // longest time of the run, more than 0 and at most MaxLimit
-	PID    int           // process whose processor time is measured; 0 for none
 
 	TLS   *tls.Config     // encrypts the connections, for the name in it; nil for plain ones
 	Login func() Protocol // makes the first request of a connection, before the run; nil for none
@@ -71,8 +70,7 @@ type Spec struct {
 type Result struct {
 	Elapsed time.Duration // from the first request until all groups with a Count were done, or to the limit
 	Groups  []GroupResult // in the order of Spec.Groups
-	Server  time.Duration // processor time of Spec.PID, user and system, in steps of 10 ms
-	Client  time.Duration // the same of this process
+	Client  time.Duration // processor time of this process, user and system, in steps of 10 ms
 }
 
 // GroupResult is what the connections of one group did together.
@@ -133,7 +131,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 		return Result{}, err
 	}
 	defer l.close()
-	self, server, err := spec.usage()
+	before, err := ReadUsage(os.Getpid())
 	if err != nil {
 		return Result{}, err
 	}
@@ -141,20 +139,9 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 	err = l.run(ctx)
 
 	result := r.result()
-	selfAfter, serverAfter, usageErr := spec.usage()
+	after, usageErr := ReadUsage(os.Getpid())
 	if usageErr == nil {
-		result.Client, result.Server = selfAfter.CPU-self.CPU, serverAfter.CPU-server.CPU
+		result.Client = after.CPU - before.CPU
 	}
 	return result, errors.Join(err, usageErr)
-}
-
-// usage reads what this process and the server's have used.
-func (s *Spec) usage() (self, server Usage, err error) {
-	if s.PID != 0 {
-		if server, err = ReadUsage(s.PID); err != nil {
-			return self, server, err
-		}
-	}
-	self, err = ReadUsage(os.Getpid())
-	return self, server, err
 }

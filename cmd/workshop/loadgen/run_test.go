@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -165,16 +164,11 @@ func TestAWindowLargerThanTheSocketBuffersIsWritten(t *testing.T) {
 	}
 }
 
-func TestRunMeasuresTheProcessItIsToldOf(t *testing.T) {
+func TestRunMeasuresItself(t *testing.T) {
 	f := startFake(t)
-	spec := Spec{Addr: f.addr, Limit: testLimit, PID: os.Getpid(), Groups: []Group{pushes("push", 2, 8, 20000, Packets{Queue: "q", Size: 64})}}
-	result, err := Run(t.Context(), spec)
-	if err != nil || result.Server <= 0 || result.Client <= 0 || (result.Server-result.Client).Abs() > time.Second || result.Rate() <= 0 { // they are read one after the other
-		t.Errorf("%v: processor time %v by number and %v as itself, %v packets a second", err, result.Server, result.Client, result.Rate())
-	}
-	spec.PID = 1 << 30
-	if _, err := Run(t.Context(), spec); err == nil {
-		t.Error("a process that does not exist gave no error")
+	result, err := Run(t.Context(), Spec{Addr: f.addr, Limit: testLimit, Groups: []Group{pushes("push", 2, 8, 20000, Packets{Queue: "q", Size: 64})}})
+	if err != nil || result.Client <= 0 || result.Rate() <= 0 {
+		t.Errorf("%v: processor time %v, %v packets a second", err, result.Client, result.Rate())
 	}
 }
 

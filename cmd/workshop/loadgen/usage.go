@@ -9,7 +9,11 @@ import (
 
 // Usage is what a process has used: processor time since it began, and the memory it holds now.
 type Usage struct {
-	CPU time.Duration // user and system time of all threads, in steps of 10 ms
+	// CPU is user and system time of all threads, and of the children that have ended and were waited
+	// for, in steps of 10 ms.
+	CPU time.Duration
+	// Children says that it has children that run, whose time does not count yet.
+	Children bool
 	// Bytes of resident memory. RSS is all of it, Anon what is not of files.
 	RSS, Anon int64
 }
@@ -31,24 +35,31 @@ func ReadUsage(pid int) (Usage, error) {
 	if u.CPU, err = parseStat(stat); err != nil {
 		return Usage{}, err
 	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // that the first thread began
+	if err != nil && !os.IsNotExist(err) {
+		return Usage{}, fmt.Errorf("the children of process %d cannot be read: %w", pid, err)
+	}
+	u.Children = len(children) > 0
 	return u, u.parseStatus(status)
 }
 
-// parseStat returns the sum of utime and stime, the fields 14 and 15 of /proc/PID/stat. Field 2 is
-// the command in parentheses and may itself hold spaces and parentheses. So fields are counted from
-// the last parenthesis.
-func parseStat(stat []byte) (time.Duration, error) {
+// parseStat returns the sum of utime, stime, cutime and cstime, the fields 14 to 17 of
+// /proc/PID/stat. Field 2 is the command in parentheses and may itself hold spaces and parentheses.
+// So fields are counted from the last parenthesis.
+func parseStat(stat []byte) (all time.Duration, err error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const user, system = 14 - 3, 15 - 3
-	if len(fields) <= system {
-		return 0, fmt.Errorf("/proc/PID/stat is %q, expected 15 fields or more", stat)
+	const first, last = 14 - 3, 17 - 3
+	if len(fields) <= last {
+		return 0, fmt.Errorf("/proc/PID/stat is %q, expected 17 fields or more", stat)
 	}
-	u, okUser := number(fields[user])
-	s, okSystem := number(fields[system])
-	if !okUser || !okSystem {
-		return 0, fmt.Errorf("/proc/PID/stat is %q, expected the processor times in the fields 14 and 15", stat)
+	for _, field := range fields[first : last+1] {
+		ticks, ok := number(field)
+		if !ok {
+			return 0, fmt.Errorf("/proc/PID/stat is %q, expected the processor times in the fields 14 to 17", stat)
+		}
+		all += time.Duration(ticks) * clockTick
 	}
-	return time.Duration(u+s) * clockTick, nil
+	return all, nil
 }
 
 // parseStatus reads the memory lines of /proc/PID/status, such as "VmRSS:     1234 kB". A process

@@ -1,20 +1,23 @@
 package loadgen
 
 import (
+	"fmt"
+	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 )
 
-func TestProcessorTimeIsFieldFourteenAndFifteen(t *testing.T) {
+func TestProcessorTimeIsThatOfTheProcessAndOfItsChildren(t *testing.T) {
 	for name, row := range map[string]struct {
 		stat string
 		want time.Duration // -1: an error
 	}{
-		"plain":                 {"7 (redis-server) S 1 7 7 0 -1 4194560 99 0 0 0 150 25 0 0 20 0 5 0", 1750 * time.Millisecond},
+		"plain":                 {"7 (redis-server) S 1 7 7 0 -1 4194560 99 0 0 0 150 25 30 4 20 0 5 0", 2090 * time.Millisecond},
 		"name with parenthesis": {"7 (a) R 1 (b) S 1 7 7 0 -1 4194560 99 0 0 0 3 4 0 0 20 0", 70 * time.Millisecond},
 		"cut":                   {"7 (x) S 1 7 7 0 -1 4194560 99 0 0 0 150", -1},
 		"no name":               {"7 x S 1", -1},
-		"no number":             {"7 (x) S 1 7 7 0 -1 4194560 99 0 0 0 a 25 0 0", -1},
+		"no number":             {"7 (x) S 1 7 7 0 -1 4194560 99 0 0 0 1 25 a 0", -1},
 	} {
 		got, err := parseStat([]byte(row.stat))
 		if row.want < 0 != (err != nil) || err == nil && got != row.want {
@@ -40,5 +43,25 @@ func TestMemoryIsReadFromTheStatus(t *testing.T) {
 func TestAProcessThatDoesNotExistIsAnError(t *testing.T) {
 	if _, err := ReadUsage(1 << 30); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestSystemAProcessIsNotAtRestWhileItHasAChild(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sleep 60 & echo $!; wait")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	var child int
+	if _, err := fmt.Fscan(out, &child); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(child, syscall.SIGKILL) }()
+	if u, err := ReadUsage(cmd.Process.Pid); err != nil || !u.Children {
+		t.Errorf("%+v, %v: no child", u, err)
 	}
 }
