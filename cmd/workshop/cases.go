@@ -195,6 +195,10 @@ func boardCases(n pick) []benchCase {
 func listCases(n pick) []benchCase {
 	each, deep, s, few := n(80_000, 15_000), n(300_000, 60_000), newShapes(n), named(lists, "holdfast", "redis")
 	elements, hundred := s.drain.fill[0].count, n(100_000, 10_000)
+	// So many that the work of the background, which comes in large pieces, is the same in each round.
+	many := n(2_000_000, 100_000)
+	pushMany, drainMany := traffic{loads: []load{{"push", 16, 64, many}}}, filled("push", many, load{"pop", 16, 64, many})
+	pushMany.limit, drainMany.limit = time.Minute, time.Minute
 	// Request n of the claims deletes the packet n, which is in the list from the beginning or was
 	// claimed long before.
 	claims := traffic{
@@ -208,9 +212,9 @@ func listCases(n pick) []benchCase {
 	random := "random strings among " + short(hundred) + ", 16 connections, 64 at a time"
 	return []benchCase{
 		rate("lpush-1", "LPUSH, 64 connections, one at a time", lists, s.pushEach),
-		rate("lpush-64", "LPUSH, 16 connections, 64 at a time", lists, s.pushDeep),
+		rate("lpush-64", "LPUSH of "+short(many)+" elements, 16 connections, 64 at a time", lists, pushMany),
 		rate("rpop-1", "RPOP, 64 connections, one at a time", lists, s.popEach),
-		rate("rpop-64", "RPOP of "+short(elements)+" elements, 16 connections, 64 at a time", lists, s.drain),
+		rate("rpop-64", "RPOP of "+short(many)+" elements, 16 connections, 64 at a time", lists, drainMany),
 		rate("brpop-1", "32 connections LPUSH and 32 BRPOP, one at a time", lists, mixed("wait", 1, each)),
 		rate("brpop-64", "32 connections LPUSH and 32 BRPOP, 64 at a time", lists, mixed("wait", 64, deep)),
 		rate("claim", claimAbout, few, claims),
