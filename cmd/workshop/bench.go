@@ -18,6 +18,7 @@ type bench struct {
 	dir     string // made by newBench, deleted by close
 	parent  string // deleted by close if it is empty then; "" if it was named by the user
 	rounds  int
+	turns   bool          // whether turns of Holdfast's loop are measured
 	limit   time.Duration // of a measurement that has no limit of its own
 	servers []*server
 	failed  []string // what went wrong, a line each
@@ -176,6 +177,7 @@ func (s *server) make(ctx context.Context, t target, ask string, n int) error {
 type result struct {
 	loadgen.Result
 	Server time.Duration // processor time of the server, from the first request until it was at rest
+	times  times         // of Holdfast's turns and syncs, where they are measured
 }
 
 // A measurement goes on until the server was quiet for so long, at most for workLimit: what it does
@@ -189,6 +191,10 @@ const (
 // run runs the groups against the server.
 func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Duration) (r result, err error) {
 	before, err := loadgen.ReadUsage(s.cmd.Process.Pid)
+	var were times
+	if err == nil {
+		were, err = s.times(ctx)
+	}
 	if err == nil {
 		r.Result, err = loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, Groups: groups})
 	}
@@ -199,6 +205,10 @@ func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Dur
 		var after loadgen.Usage
 		after, err = loadgen.ReadUsage(s.cmd.Process.Pid)
 		r.Server = after.CPU - before.CPU
+	}
+	if err == nil {
+		r.times, err = s.times(ctx)
+		r.times.add(were, -1)
 	}
 	if err != nil {
 		err = fmt.Errorf("%w; the server's log says: %s", err, s.log())

@@ -11,6 +11,7 @@
 //	cell.go   three servers that hold the same
 //	server.go one running server
 //	bench.go  rounds, filling and measuring
+//	turns.go  how long turns of Holdfast's loop took
 //	report.go rows, the first table (what a request costs the server) and that of all cases
 //	loadgen   the generator
 package main
@@ -36,6 +37,7 @@ type options struct {
 	Cost     bool   `help:"Only Holdfast and Redis in the cases of the first table, what a request costs: about ten minutes."`
 	Rounds   int    `help:"Rounds of each case; 5, or 9 with --cost, or 2 with --quick." placeholder:"N"`
 	Quick    bool   `help:"Small counts: a look in about five minutes, not a measurement."`
+	Turns    bool   `help:"Also how long the turns of Holdfast's loop took, and the syncs in them: p50, p99, p99.9 and the longest."`
 	Dir      string `help:"Folder on the disk to be measured; one for data is made inside, and deleted. Default: .bench." placeholder:"PATH"`
 	List     bool   `help:"List the cases and end."`
 }
@@ -86,6 +88,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer b.close()
+	b.turns = o.Turns
 	report := report{Rounds: rounds, Quick: o.Quick, Processors: runtime.NumCPU(), Skipped: skipped}
 	if report.SyncMicros, err = b.measureSync(); err != nil {
 		return err

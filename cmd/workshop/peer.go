@@ -58,7 +58,8 @@ type peer struct {
 	binary  string // the path of the program
 
 	// args starts the server; it then replies only after a sync. DIR, PORT and ADDRESS stand for
-	// its data folder, its port, and that port of the loopback address.
+	// its data folder, its port, and that port of the loopback address; ADMIN for the address of its
+	// metrics, or off.
 	args []string
 	// fillArgs, if set, starts it without syncs, for filling. A killed process does not lose what
 	// it has written.
@@ -206,8 +207,11 @@ func holdfastArgs(protocol string) []string {
 	args := []string{"serve", "--data", filepath.Join("DIR", "data"), "--sync", "always"}
 	for _, flag := range []string{"--pinpriq", "--barbershop", "--redis", "--admin"} {
 		listen := "off"
-		if flag == protocol {
+		switch flag {
+		case protocol:
 			listen = "ADDRESS"
+		case "--admin":
+			listen = "ADMIN"
 		}
 		args = append(args, flag, listen)
 	}

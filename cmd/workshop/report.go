@@ -26,6 +26,7 @@ type row struct {
 	CPU     []float64 // of the server, for 1000 operations
 	Client  []float64 // the same of the generator
 	RSS     []float64 // MB
+	Times   times     // of all rounds together, where they are measured
 	Ratio   float64   // Holdfast's median divided by this one; 0 where Holdfast is not in the case
 }
 
@@ -63,6 +64,7 @@ func (r *row) addResult(result *result, operations float64) {
 		}
 		r.Client = append(r.Client, millis(result.Client)*1000/packets)
 	}
+	r.Times.add(result.times, 1)
 }
 
 // addMemory adds the memory of a running server.
@@ -134,6 +136,7 @@ func (r *report) write(w io.Writer) error {
 		fmt.Fprintln(table, strings.Join(row.cells(name), "\t")+"\t")
 	}
 	_ = table.Flush() // a strings.Builder takes everything
+	r.writeTimes(&text)
 	for _, line := range r.Failed {
 		fmt.Fprintf(&text, "\nfailed: %s\n", line)
 	}

@@ -20,6 +20,8 @@ type server struct {
 	peer   *peer
 	dir    string
 	addr   string
+	turns  bool          // whether its turns are measured
+	admin  string        // the address of its metrics, or off
 	cmd    *exec.Cmd     // nil while not running
 	exited chan struct{} // closed when the process has ended
 }
@@ -36,7 +38,7 @@ func (b *bench) newServer(p *peer) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no folder for the data of %s: %w", p.label, err)
 	}
-	s := &server{peer: p, dir: dir}
+	s := &server{peer: p, dir: dir, turns: b.turns && p.program == "holdfast", admin: "off"}
 	b.servers = append(b.servers, s)
 	return s, nil
 }
@@ -48,8 +50,13 @@ func (s *server) start(ctx context.Context, args []string, queue string, accept 
 	if err != nil {
 		return 0, err
 	}
+	if s.turns {
+		if s.admin, err = freeAddress(); err != nil {
+			return 0, err
+		}
+	}
 	_, port, _ := strings.Cut(addr, ":")
-	places := strings.NewReplacer("ADDRESS", addr, "PORT", port, "DIR", s.dir)
+	places := strings.NewReplacer("ADDRESS", addr, "ADMIN", s.admin, "PORT", port, "DIR", s.dir)
 	args = slices.Clone(args)
 	for i, arg := range args {
 		args[i] = places.Replace(arg)
