@@ -66,6 +66,14 @@ func (s *Store) lookBehind() (behind float64, next time.Time) {
 	return s.pace.behind, s.pace.next
 }
 
+// makeWay has a piece of the background wait for a sync that is under way. From slowPart on clients
+// wait for tables, so the background does not.
+func (s *Store) makeWay() {
+	if behind, _ := s.lookBehind(); behind <= slowPart {
+		s.journal.AwaitSync()
+	}
+}
+
 // wait waits until the next batch may begin. One that brings data keeps the pace, where nobody has
 // asked for that before.
 func (s *Store) wait(data bool) {

@@ -109,7 +109,7 @@ func (c *sim) hook(n int64, call *disk.Call) error {
 	case c.failAt > 0 && n >= c.failAt && c.fits(call):
 		c.failAt, c.hurt, c.unsync = 0, true, c.unsync || call.Op == disk.OpSync
 		// Without a word of the device for long, nobody knows whether it is full.
-		c.breaks = c.breaks || !slices.Contains([]disk.Op{disk.OpOpen, disk.OpStat, disk.OpList, disk.OpRead, disk.OpMap, disk.OpStart}, call.Op)
+		c.breaks = c.breaks || !slices.Contains([]disk.Op{disk.OpOpen, disk.OpStat, disk.OpList, disk.OpRead, disk.OpMap}, call.Op)
 		c.hit = fmt.Sprintf("%s %s: %v", call.Op, path, c.fault)
 		c.f.faults++
 		c.Say("fails: %s", c.hit)

@@ -22,7 +22,7 @@ func (s *Store) gather() error {
 		if err := emptyFolder(build); err != nil {
 			return err
 		}
-		o := tables.Options{Checked: s.opt.Checked, Progress: s.tellOpening(), Damaged: func(t tables.Table, err error) error {
+		o := tables.Options{Checked: s.opt.Checked, Wait: s.makeWay, Progress: s.tellOpening(), Damaged: func(t tables.Table, err error) error {
 			if !errors.Is(err, os.ErrNotExist) {
 				return err
 			}

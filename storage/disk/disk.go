@@ -3,7 +3,7 @@
 // calls fail, and knows what a power cut may leave. Nothing else mounts one.
 //
 //	disk.go    the calls by a path, and Device
-//	file.go    those of an open file
+//	file.go    those of an open file; file_linux.go has what only Linux does
 //	simulated  a Device; only tests import it
 package disk
 
@@ -26,10 +26,11 @@ const (
 	OpCreate, OpMkdir, OpMkdirAll, OpLink   Op = "create", "mkdir", "mkdir all", "link"
 	OpRename, OpRemove, OpRemoveAll         Op = "rename", "remove", "remove all"
 	OpWrite, OpSync, OpTruncate, OpAllocate Op = "write", "sync", "truncate", "allocate"
-	OpForget                                Op = "forget" // what memory has of a file
+	OpSyncRange                             Op = "sync range" // a part of a file
+	OpForget                                Op = "forget"     // what memory has of a file
 
 	OpOpen, OpStat, OpList, OpSpace Op = "open", "stat", "list", "space"
-	OpRead, OpMap, OpStart          Op = "read", "map", "start"
+	OpRead, OpMap                   Op = "read", "map"
 )
 
 // Call is one call.
@@ -41,8 +42,8 @@ type Call struct {
 	Flags int         // of OpCreate and OpOpen
 	File  *os.File    // that is open; the device sets it in OpCreate and OpOpen
 	Data  []byte      // of OpWrite
-	At    int64       // of OpWrite
-	Size  int64       // of OpTruncate and OpAllocate; the device sets it in OpSpace, with Free
+	At    int64       // of OpWrite and OpSyncRange
+	Size  int64       // of OpTruncate, OpAllocate and OpSyncRange; the device sets it in OpSpace, with Free
 	Free  int64
 }
 

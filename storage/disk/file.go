@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -87,6 +88,68 @@ func (f *File) Sync() error {
 		return err
 	}
 	return f.File.Sync()
+}
+
+// Piece is how many bytes go to or come from the device at a time where nobody waits for them. A
+// sync that somebody waits for stands behind one piece at most.
+const Piece = 256 << 10
+
+// stretch is how many pieces go without a sync where the system syncs no part of a file.
+const stretch = 16
+
+// WritePieces writes a file of size bytes from its beginning and syncs it. piece returns n of them.
+// wait is called before each piece, and before the sync. A piece is on the device before the next
+// one is written. Where one fails, no later sync tells of it: its error is the caller's. A nil wait
+// says that somebody waits for the file: then there is one sync, in the end.
+func (f *File) WritePieces(size int64, piece func(at, n int64) []byte, wait func()) error {
+	most := f.piece()
+	for at := int64(0); at < size; at += most {
+		n := min(most, size-at)
+		if wait != nil {
+			wait()
+		}
+		_, err := f.WriteAt(piece(at, n), at)
+		if err == nil && wait != nil {
+			err = f.syncRange(at, n)
+		}
+		if err == errors.ErrUnsupported {
+			if err = nil; (at/most)%stretch == stretch-1 {
+				err = f.Sync()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if wait != nil {
+		wait()
+	}
+	return f.Sync()
+}
+
+// piece is Piece, but less on a Device: files of tests are small, and have several pieces all the
+// same.
+func (f *File) piece() int64 {
+	if f.device != nil {
+		return 16 << 10
+	}
+	return Piece
+}
+
+// syncRange brings bytes of a file to the device, but not how long it is nor where they lie.
+func (f *File) syncRange(at, n int64) error {
+	if f.device == nil {
+		return syncRange(f.File, at, n)
+	}
+	return f.device.Do(&Call{Op: OpSyncRange, Path: f.Name(), File: f.File, At: at, Size: n})
+}
+
+// Forget has a file that was synced be read from the device.
+func (f *File) Forget() error {
+	if done, err := f.Do(OpForget, 0); done {
+		return err
+	}
+	return forget(f.File)
 }
 
 // Names returns what is in a folder, sorted.

@@ -7,6 +7,7 @@
 //
 //	journal.go     Journal: append a record, read parts of records
 //	files.go       the files of segments: made, used again, spare, removed
+//	way.go         AwaitSync: what else goes to the device makes way for a sync
 //	hold.go        Hold: what a journal has at one moment
 //	segment.go     the bytes of a segment and of a record
 //	replay.go      reading it all again: where it ends, and what is damage

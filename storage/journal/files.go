@@ -18,7 +18,7 @@ const suffix = ".log"
 // Prepare makes a file for the next segment, if none is ready: of its full length, with its blocks
 // written and synced, so that a record costs nothing but its own bytes. It may be called again
 // after an error, unless that wraps ErrUnknown.
-func (j *Journal) Prepare() error { return j.stock(1) }
+func (j *Journal) Prepare() error { return j.stock(1, j.AwaitSync) }
 
 // KeepSpares says how many free files are kept besides the one that is used next.
 func (j *Journal) KeepSpares(n int) {
@@ -31,7 +31,7 @@ func (j *Journal) KeepSpares(n int) {
 // can take.
 func (j *Journal) SetSpares(n int) error {
 	j.KeepSpares(n)
-	return errors.Join(j.free(0, n+1), j.stock(n+1))
+	return errors.Join(j.free(0, n+1), j.stock(n+1, nil))
 }
 
 // DropSpares is KeepSpares(0), and removes them: room for what is more urgent.
@@ -40,8 +40,9 @@ func (j *Journal) DropSpares() error {
 	return j.free(0, 1)
 }
 
-// stock makes files until n are free.
-func (j *Journal) stock(n int) error {
+// stock makes files until n are free. wait is called before each piece of one; nil: a batch waits
+// for them.
+func (j *Journal) stock(n int, wait func()) error {
 	for {
 		j.mu.RLock()
 		free := len(j.spare)
@@ -49,7 +50,7 @@ func (j *Journal) stock(n int) error {
 		if free >= n {
 			return nil
 		}
-		s, err := j.make(j.opts.SegmentSize, true)
+		s, err := j.make(j.opts.SegmentSize, true, wait)
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (j *Journal) begin(need int64) error {
 	defer j.mu.Unlock()
 	if need > j.opts.SegmentSize || len(j.spare) == 0 {
 		// Whoever waits for a reply does not wait until all blocks are written.
-		s, err := j.make(max(need, j.opts.SegmentSize), false)
+		s, err := j.make(max(need, j.opts.SegmentSize), false, nil)
 		if err != nil {
 			return err
 		}
@@ -86,19 +87,14 @@ func (j *Journal) begin(need int64) error {
 
 // make makes a file of a length; with fill its blocks are written. A file that could not be made is
 // removed.
-func (j *Journal) make(size int64, fill bool) (*segment, error) {
+func (j *Journal) make(size int64, fill bool, wait func()) (*segment, error) {
 	file, err := disk.CreateTemp(j.dir, suffix)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if err = allocate(file, size); err == nil && fill {
-		blank := make([]byte, min(size, 1<<20))
-		for at := int64(0); at < size && err == nil; at += int64(len(blank)) {
-			_, err = file.WriteAt(blank[:min(int64(len(blank)), size-at)], at)
-		}
-		if err == nil {
-			err = file.Sync()
-		}
+		blank := make([]byte, disk.Piece)
+		err = file.WritePieces(size, func(_, n int64) []byte { return blank[:n] }, wait)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrFull, err), file.Close(), disk.Remove(file.Name()))

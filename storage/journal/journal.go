@@ -59,6 +59,8 @@ type Journal struct {
 	buffer  []byte
 	syncer  syncer
 
+	records way // that their syncs have
+
 	syncing sync.Mutex // guards synced
 	synced  uint64     // segments with lower numbers are on the device
 }
@@ -99,7 +101,7 @@ func (c *Content) length() int {
 
 // Open opens the journal in a folder that exists. Nothing in the folder changes.
 func Open(dir string, o Options) (_ *Journal, err error) {
-	j := &Journal{dir: dir, opts: o}
+	j := &Journal{dir: dir, opts: o, records: way{ended: make(chan struct{}, maxWaiting)}}
 	if j.folder, err = disk.Open(dir); err != nil {
 		return nil, err
 	}
@@ -199,6 +201,10 @@ func (j *Journal) fill(c Content) (b []byte, length int) {
 
 // write writes bytes to a segment, and syncs them.
 func (j *Journal) write(f *disk.File, b []byte, at int64) error {
+	if !j.opts.Weak {
+		j.records.begin()
+		defer j.records.end()
+	}
 	_, err := f.WriteAt(b, at)
 	switch {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):

@@ -148,7 +148,7 @@ func (b *builder) finish() error {
 		Entries: b.content.count, Version: b.version,
 	}
 	path := filepath.Join(b.set.build, t.Name())
-	err := writeFile(path, b.buffer)
+	err := writeFile(path, b.buffer, b.set.wait)
 	if err == nil {
 		err = b.readBack(path, t)
 	}
@@ -159,34 +159,17 @@ func (b *builder) finish() error {
 	return nil
 }
 
-// A table is on its way to the device in pieces, and each stretch of them is waited for: a sync of
-// the journal stands behind one stretch at most.
-const (
-	piece   = 1 << 20
-	stretch = 4 * piece
-)
-
-// writeFile makes a file, syncs it, and has the next read come from the device.
-func writeFile(path string, b []byte) (err error) {
+// writeFile makes a file, syncs it, and has the next read come from the device. wait is called
+// before each piece.
+func writeFile(path string, b []byte, wait func()) (err error) {
 	file, err := disk.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	for at := 0; at < len(b) && err == nil; at += piece {
-		n := min(piece, len(b)-at)
-		if _, err = file.WriteAt(b[at:at+n], int64(at)); err == nil {
-			err = startWrite(file, int64(at), int64(n))
-		}
-		if err == nil && (at+n)%stretch == 0 {
-			err = file.Sync()
-		}
-	}
+	err = file.WritePieces(int64(len(b)), func(at, n int64) []byte { return b[at : at+n] }, wait)
 	if err == nil {
-		err = file.Sync()
-	}
-	if err == nil {
-		err = forget(file)
+		err = file.Forget()
 	}
 	return err
 }
@@ -194,7 +177,7 @@ func writeFile(path string, b []byte) (err error) {
 // readBack compares the file, as the device has it, with what went in, and adds it to what was
 // built.
 func (b *builder) readBack(path string, t Table) error {
-	f, err := openFile(path, t, false)
+	f, err := b.set.openFile(path, t, false)
 	if err != nil {
 		return err
 	}

@@ -19,5 +19,5 @@
 //	files.go     the files of a view, as they are
 //	merge.go     several levels become one
 //	salvage.go   what can be read of a damaged table
-//	sys_linux.go how a file goes to the device piece by piece; sys_other.go is that elsewhere
+//	bring_linux.go how a piece of a file comes from the device; bring_other.go is that elsewhere
 package tables

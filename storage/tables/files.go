@@ -45,6 +45,7 @@ type reader struct {
 
 func (r *reader) Read(b []byte) (n int, err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
+	r.file.wait()
 	n = copy(b, r.file.data[r.at:])
 	_, _ = r.sum.Write(b[:n])
 	r.at += n

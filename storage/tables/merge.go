@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/dgraph-io/badger/v4/y"
+	"github.com/holdfast-queue/holdfast/storage/disk"
 )
 
 // MergeOptions say how to merge.
@@ -88,6 +89,7 @@ type merge struct {
 	runs   []*run  // all that have an entry left, by that entry
 	last   []byte  // the last key that was read
 	drops  int64   // bytes of entries that the step left out
+	read   int64   // bytes since the last wait
 	merged Merged
 }
 
@@ -345,6 +347,10 @@ func (m *merge) entries() iter.Seq2[Entry, error] {
 			}
 			m.last = append(m.last[:0], e.Key...)
 			bytes := int64(len(e.Key) + len(e.Value) + 16)
+			if m.read += bytes; m.read >= disk.Piece {
+				m.read = 0
+				m.s.wait()
+			}
 			if superseded || m.bottom && e.gone(m.o.Now) {
 				m.drops += bytes
 			} else {

@@ -121,7 +121,7 @@ func buildRefused(t *testing.T) (made, refused int) {
 	s.Close()
 	again()
 	for path, table := range tables {
-		f, err := openFile(path, table, false)
+		f, err := s.openFile(path, table, false)
 		if err != nil {
 			t.Errorf("a table that was made is not right on the disk: %v", err)
 			continue

@@ -26,6 +26,7 @@ type Set struct {
 	build  string     // of what is in the making
 	lastID atomic.Uint64
 	pool   *z.AllocatorPool
+	wait   func() // Options.Wait
 
 	merging  sync.Mutex  // held for a whole merge
 	beside   sync.Mutex  // held for a whole merge beside that one, and while that one begins
@@ -44,6 +45,9 @@ type Options struct {
 	Damaged func(t Table, err error) error
 	// Checked says that each table had its sum a moment ago: it is not read for that again.
 	Checked bool
+	// Wait is called before each piece of disk.Piece bytes that goes to the device, or that a check or
+	// a merge brings from there, and before each Read of a Reader. It may be nil.
+	Wait func()
 	// Progress is called with the bytes of the tables that were read so far, and of all. It may be
 	// nil.
 	Progress func(done, total int64)
@@ -64,7 +68,10 @@ func Open(dir, build string, o Options) (*Set, error) {
 }
 
 func openList(dir, build string, list *List, o Options) (_ *Set, err error) {
-	s := &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2)}
+	s := &Set{dir: dir, build: build, pool: z.NewAllocatorPool(2), wait: o.Wait}
+	if s.wait == nil {
+		s.wait = func() {}
+	}
 	s.lastID.Store(list.LastID)
 	var found Built
 	defer func() {
@@ -79,7 +86,7 @@ func openList(dir, build string, list *List, o Options) (_ *Set, err error) {
 		var files [openers]*file
 		var opened sync.WaitGroup
 		for i, t := range some {
-			opened.Go(func() { files[i], errs[i] = openFile(filepath.Join(dir, t.Name()), t, o.Checked) })
+			opened.Go(func() { files[i], errs[i] = s.openFile(filepath.Join(dir, t.Name()), t, o.Checked) })
 			if disk.Mounted() { // a test hears the calls in order
 				opened.Wait()
 			}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -25,6 +26,7 @@ type file struct {
 	refs atomic.Int64
 
 	merging atomic.Bool // a merge has taken it
+	wait    func()      // that of the set
 }
 
 // readOptions returns Badger's options for reading a table: each block is checked.
@@ -32,8 +34,8 @@ func readOptions() *table.Options { return &table.Options{ChkMode: options.OnBlo
 
 // openFile maps a file. The error wraps ErrDamaged if the file is missing, or has not the size and,
 // unless that was checked, the sum that t says: of another file Badger could end the process.
-func openFile(path string, t Table, checked bool) (_ *file, err error) {
-	f := &file{Table: t, path: path}
+func (s *Set) openFile(path string, t Table, checked bool) (_ *file, err error) {
+	f := &file{Table: t, path: path, wait: s.wait}
 	from, err := disk.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -71,7 +73,13 @@ func openFile(path string, t Table, checked bool) (_ *file, err error) {
 // check compares the table with the sum that was written.
 func (f *file) check() (err error) {
 	defer catchDamage(&err, debug.SetPanicOnFault(true))
-	if xxhash.Sum64(f.data) != f.Sum {
+	sum := xxhash.New()
+	for piece := range slices.Chunk(f.data, disk.Piece) {
+		f.wait()
+		bring(piece)
+		_, _ = sum.Write(piece)
+	}
+	if sum.Sum64() != f.Sum {
 		return f.damage("it does not have the sum that was written")
 	}
 	f.rest()

@@ -555,13 +555,13 @@ func TestEveryFlippedBitOfATableIsFound(t *testing.T) {
 				continue
 			}
 			b[i] ^= 1 << bit
-			if _, err := openFile(path, list.Tables[0], false); !errors.Is(err, ErrDamaged) {
+			if _, err := s.openFile(path, list.Tables[0], false); !errors.Is(err, ErrDamaged) {
 				t.Fatalf("bit %d of byte %d: %v", bit, i, err)
 			}
 			b[i] ^= 1 << bit
 		}
 	}
-	if f, err := openFile(path, list.Tables[0], false); err != nil {
+	if f, err := s.openFile(path, list.Tables[0], false); err != nil {
 		t.Error(err)
 	} else {
 		f.release()

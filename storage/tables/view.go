@@ -83,7 +83,7 @@ func link(folder string, v *View) error {
 			return err
 		}
 	}
-	return writeFile(filepath.Join(folder, badger.ManifestFilename), b)
+	return writeFile(filepath.Join(folder, badger.ManifestFilename), b, func() {})
 }
 
 // Close gives the view up.

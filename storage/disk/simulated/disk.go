@@ -22,6 +22,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -123,7 +124,7 @@ func (d *Disk) Do(c *disk.Call) error {
 	err := d.before(c)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.frozen || err != nil && c.Op != disk.OpWrite && c.Op != disk.OpSync {
+	if d.frozen || err != nil && c.Op != disk.OpWrite && c.Op != disk.OpSync && c.Op != disk.OpSyncRange {
 		return err
 	}
 	switch c.Op {
@@ -166,6 +167,8 @@ func (d *Disk) file(c *disk.Call, n *node, err error) error {
 		return c.File.Truncate(c.Size)
 	case disk.OpSync:
 		return d.sync(n, err)
+	case disk.OpSyncRange:
+		return d.syncRange(c, n, err)
 	case disk.OpForget:
 		return n.forget(c.File)
 	}
@@ -227,6 +230,20 @@ func (d *Disk) sync(n *node, err error) error {
 		}
 		return nil
 	}
+	return err
+}
+
+// syncRange brings a part of a file to the device, which a cut may take all the same: it promises
+// nothing. Where it fails, the kernel takes what it has lost of it for written, and no later sync
+// brings that.
+func (d *Disk) syncRange(c *disk.Call, n *node, err error) error {
+	if err == nil {
+		return nil
+	}
+	n.waiting = slices.DeleteFunc(n.waiting, func(w write) bool {
+		return w.data != nil && c.At <= w.at && w.at < c.At+c.Size && d.rand.IntN(2) == 0
+	})
+	n.differs = true
 	return err
 }
 

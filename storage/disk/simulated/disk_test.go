@@ -54,6 +54,34 @@ func made(t *testing.T, path, text string) *disk.File {
 	return f
 }
 
+// Whatever fails of a file that is written in pieces, its writer hears of it: no later call tells.
+func TestAnyPieceMayFail(t *testing.T) {
+	d, dir, _ := mounted(t)
+	calls, failAt, whole := 0, 0, make([]byte, 40<<10)
+	d.Hook = func(int64, *disk.Call) error {
+		if calls++; calls == failAt {
+			return syscall.EIO
+		}
+		return nil
+	}
+	for failAt = 1; ; failAt++ {
+		calls = 1 << 20 // none of these fails
+		f, waits := made(t, filepath.Join(dir, fmt.Sprint(failAt)), ""), 0
+		calls = 0
+		err := f.WritePieces(int64(len(whole)), func(at, n int64) []byte { return whole[at : at+n] }, func() { waits++ })
+		must(t, f.Close())
+		if calls < failAt {
+			if err != nil || waits < 4 || calls != 2*waits-1 {
+				t.Errorf("%d calls and %d waits: %v", calls, waits, err)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("call %d failed, and the error is %v", failAt, err)
+		}
+	}
+}
+
 func TestACutLeavesWhatWasSynced(t *testing.T) {
 	_, dir, left := mounted(t)
 	folder, err := disk.Open(dir)
