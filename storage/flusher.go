@@ -59,8 +59,11 @@ func (s *parts) writeOut(w *window) (err error) {
 func (w *window) all(records *journal.Window, number uint64) iter.Seq2[tables.Entry, error] {
 	return func(yield func(tables.Entry, error) bool) {
 		w.graves = 0
-		for _, at := range w.sorted() {
-			key := at.key()
+		sorted := w.sorted()
+		defer sortables.Put(&sorted)
+		var key content.FixedKey // that nobody keeps
+		for _, at := range sorted {
+			key = at.key()
 			e := tables.Entry{Key: key.Bytes(), Version: number}
 			switch at.place {
 			case controlPlace:

@@ -74,8 +74,10 @@ func (l *layers) oldest() *window {
 // drop forgets the oldest frozen window, which is in tables.
 func (l *layers) drop() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	w := l.frozen[0]
 	l.frozen = slices.Delete(l.frozen, 0, 1)
+	l.mu.Unlock()
+	w.release()
 }
 
 // waiting returns the bytes of all windows, their bytes in the journal, and how many are frozen.

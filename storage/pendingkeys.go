@@ -3,8 +3,10 @@ package storage
 import (
 	"cmp"
 	"encoding/binary"
-	"github.com/holdfast-queue/holdfast/storage/content"
 	"slices"
+	"sync"
+
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // pending is a key that a window has, and what it knows of it.
@@ -108,7 +110,7 @@ func (e *pendingKeys) find(key *content.FixedKey) *pending {
 func (e *pendingKeys) add(key *content.FixedKey) *pending {
 	place := e.place()
 	p := e.at(place)
-	p.key = *key
+	*p = pending{key: *key} // its memory may be of an earlier window
 	if side, number := sideOf(key); side == noSide || !e.addNear(side, number, place) {
 		e.addOther(*key, place)
 	}
@@ -134,7 +136,7 @@ func (e *pendingKeys) place() uint32 {
 	}
 	last := len(e.pieces) - 1
 	if last < 0 || len(e.pieces[last]) == piece {
-		e.pieces = append(e.pieces, make([]pending, 0, piece))
+		e.pieces = append(e.pieces, pendingPieces.Get().(*[piece]pending)[:0])
 		last++
 	}
 	e.pieces[last] = e.pieces[last][:len(e.pieces[last])+1]
@@ -190,10 +192,28 @@ type deletedKeys [][]content.FixedKey
 func (d *deletedKeys) add(key content.FixedKey) {
 	last := len(*d) - 1
 	if last < 0 || len((*d)[last]) == piece {
-		*d = append(*d, make([]content.FixedKey, 0, piece))
+		*d = append(*d, deletedPieces.Get().(*[piece]content.FixedKey)[:0])
 		last++
 	}
 	(*d)[last] = append((*d)[last], key)
+}
+
+// The memory of windows that are in tables. Else each would leave all of its own to the collector.
+var (
+	pendingPieces = sync.Pool{New: func() any { return new([piece]pending) }}
+	deletedPieces = sync.Pool{New: func() any { return new([piece]content.FixedKey) }}
+	sortables     sync.Pool // of *[]sortable
+)
+
+// release gives up the memory of a window that nobody reads any more.
+func (w *window) release() {
+	for _, entries := range w.entries.pieces {
+		pendingPieces.Put((*[piece]pending)(entries[:piece]))
+	}
+	for _, keys := range w.deleted {
+		deletedPieces.Put((*[piece]content.FixedKey)(keys[:piece]))
+	}
+	w.entries, w.deleted = pendingKeys{}, nil
 }
 
 // sortable is a key in a form that is quickly compared, and the place of its entry.
@@ -225,7 +245,7 @@ func (s sortable) compare(o sortable) int {
 }
 
 // sorted returns the keys of the window and of the control record, in the order of tables: one that
-// another begins with comes first, since what follows it is zero.
+// another begins with comes first, since what follows it is zero. The slice may go to sortables.
 func (w *window) sorted() []sortable {
 	n := 1
 	for _, keys := range w.deleted {
@@ -235,7 +255,11 @@ func (w *window) sorted() []sortable {
 		n += len(entries)
 	}
 	control := content.FixedKeyOf([]byte(content.ControlKey))
-	all := append(make([]sortable, 0, n), sortableOf(&control, controlPlace))
+	var all []sortable
+	if kept, ok := sortables.Get().(*[]sortable); ok {
+		all = *kept
+	}
+	all = append(slices.Grow(all[:0], n), sortableOf(&control, controlPlace))
 	for i, entries := range w.entries.pieces {
 		for j := range entries {
 			if p := &entries[j]; p.key[content.MaxKey] != 0 {

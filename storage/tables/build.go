@@ -62,9 +62,15 @@ func (s *Set) Build(level int, size int64, entries iter.Seq2[Entry, error]) (_ B
 	b := &builder{set: s, level: level, size: size}
 	s.pool.Return(z.NewAllocator(firstMemory, ""))
 	b.begin(0)
+	if kept, ok := s.output.Get().(*[]byte); ok {
+		b.buffer = *kept
+	}
 	whole := false
 	defer func() {
 		b.Close()
+		if kept := b.buffer; cap(kept) <= keepOutput {
+			s.output.Put(&kept)
+		}
 		if !whole {
 			b.built.discard()
 		}
@@ -110,6 +116,9 @@ type builder struct {
 // firstMemory is where the memory of a builder begins, which grows as it is filled. Badger would
 // take and clear four times a table, also for a window that has a handful of entries.
 const firstMemory = 1 << 20
+
+// keepOutput is the largest output that is kept for the next table, in bytes.
+const keepOutput = 64 << 20
 
 // longValue is how many bytes a value has that gets a table of its own. Badger doubles the memory
 // of a block that such a value has filled, and of all blocks.

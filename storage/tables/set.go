@@ -26,7 +26,8 @@ type Set struct {
 	build  string     // of what is in the making
 	lastID atomic.Uint64
 	pool   *z.AllocatorPool
-	wait   func() // Options.Wait
+	output sync.Pool // of *[]byte, what Build writes: the first use of fresh memory is slow
+	wait   func()    // Options.Wait
 
 	merging  sync.Mutex  // held for a whole merge
 	beside   sync.Mutex  // held for a whole merge beside that one, and while that one begins
