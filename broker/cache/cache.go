@@ -12,15 +12,15 @@ package cache
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"math/bits"
+	"math/rand/v2"
 )
 
 // Cache is the ring.
 type Cache struct {
-	ring []byte // length is a power of two
-	head uint64 // where the next record begins, counted from the first ever written
-	seed maphash.Seed
+	ring []byte    // length is a power of two
+	head uint64    // where the next record begins, counted from the first ever written
+	key  [2]uint64 // of tags
 }
 
 const (
@@ -33,7 +33,7 @@ func New(size int64) *Cache {
 	size = max(size, 1<<16)
 	size = min(size, 1<<35)
 	ring := 1 << bits.Len64(uint64(size-1))
-	return &Cache{ring: make([]byte, ring), head: unit, seed: maphash.MakeSeed()}
+	return &Cache{ring: make([]byte, ring), head: unit, key: [2]uint64{rand.Uint64(), rand.Uint64()}}
 }
 
 // Size is the bytes of the ring.
@@ -77,6 +77,8 @@ func (c *Cache) Get(ref uint32, seq uint64) []byte {
 	return c.ring[at+header : at+header+n : at+header+n]
 }
 
+// tag is a product of 128 bits, whose halves are folded: without the keys nobody can tell it.
 func (c *Cache) tag(ref uint32, seq uint64) uint64 {
-	return maphash.Comparable(c.seed, [2]uint64{uint64(ref), seq})
+	hi, lo := bits.Mul64(seq^c.key[0], uint64(ref)^c.key[1])
+	return hi ^ lo
 }
