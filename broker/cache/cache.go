@@ -66,7 +66,7 @@ func (c *Cache) Add(seq uint64, record []byte) uint32 {
 // Get returns the record at ref, or nil if it was overwritten. The bytes are valid until the
 // next Add.
 func (c *Cache) Get(ref uint32, seq uint64) []byte {
-	if ref == 0 {
+	if ref == 0 || uint32(c.head/unit)-ref > uint32(len(c.ring)/unit) { // it is older than the ring is long
 		return nil
 	}
 	at := int(uint64(ref)*unit) & (len(c.ring) - 1)
