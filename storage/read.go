@@ -27,7 +27,8 @@ type readState struct {
 	view   *tables.View
 	it     *tables.Iterator // of the view; made by the first run
 
-	order  []int // indices of ids, by key
+	order  []int  // indices of ids, by key
+	last   []byte // the last key that Read asks for
 	key    []byte
 	near   nearby
 	joined []byte
@@ -47,6 +48,9 @@ func (s *Store) Read(ids []content.PacketID, fn func(i int, rec []byte, damage e
 		state.order = append(state.order, i)
 	}
 	slices.SortFunc(state.order, func(a, b int) int { return ids[a].Compare(ids[b]) })
+	if len(ids) > 0 {
+		state.last = content.AppendPacketKey(state.last[:0], ids[state.order[len(ids)-1]])
+	}
 	for from := 0; from < len(ids); {
 		to := from + 1
 		for to < len(ids) && neighbours(ids[state.order[to-1]], ids[state.order[to]]) {
@@ -149,7 +153,7 @@ func (r *readState) get(key []byte, run bool) (value []byte, ok bool, err error)
 	}
 	if run {
 		if r.it == nil {
-			r.it = r.view.Iterator([]byte(content.PacketPrefix))
+			r.it = r.view.Between([]byte(content.PacketPrefix), key, r.last)
 		}
 		if r.it.Advance(key); r.it.Err() == nil {
 			there := r.it.Valid() && bytes.Equal(r.it.Entry().Key, key)

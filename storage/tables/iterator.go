@@ -28,6 +28,18 @@ type Iterator struct {
 
 // Iterator returns an iterator over the keys that have a prefix. It must be closed before the view.
 func (v *View) Iterator(prefix []byte) *Iterator {
+	return v.iterator(prefix, func(f *file) bool { return f.mayHave(prefix) })
+}
+
+// Between is Iterator for the keys from first to last, and may leave out all others. Keys that came
+// one after the other are mostly in one table, which is then read without the others.
+func (v *View) Between(prefix, first, last []byte) *Iterator {
+	return v.iterator(prefix, func(f *file) bool {
+		return bytes.Compare(y.ParseKey(f.read.Smallest()), last) <= 0 && bytes.Compare(y.ParseKey(f.read.Biggest()), first) >= 0
+	})
+}
+
+func (v *View) iterator(prefix []byte, wanted func(*file) bool) *Iterator {
 	var runs []y.Iterator // each a table of level 0, or those of a deeper level
 	for rest := v.files; len(rest) > 0; {
 		n := 1
@@ -36,7 +48,7 @@ func (v *View) Iterator(prefix []byte) *Iterator {
 		}
 		var read []*table.Table
 		for _, f := range rest[:n] {
-			if f.mayHave(prefix) {
+			if wanted(f) {
 				read = append(read, f.read)
 			}
 		}

@@ -186,3 +186,27 @@ func TestANilPointerIsNoDamage(t *testing.T) {
 	err := try(func() { f.Size++ })
 	t.Errorf("a nil pointer gives %v", err)
 }
+
+// A read of neighbours leaves tables out, but none that may have one of them.
+func TestKeysBetweenAreReadFromAllTablesThatMayHaveThem(t *testing.T) {
+	s := open(t, t.TempDir())
+	for from := 0; from < 30; from += 10 { // tables of ten keys
+		var some []Entry
+		for n := range 10 {
+			some = append(some, Entry{Key: key(from + n), Value: key(from + n)})
+		}
+		window(t, s, some)
+	}
+	window(t, s, []Entry{{Key: key(15), Deleted: true}})
+	v := s.View()
+	defer v.Close()
+	for _, row := range []struct{ first, last, want int }{{0, 29, 29}, {9, 10, 2}, {19, 20, 2}, {10, 19, 9}, {15, 15, 0}, {40, 50, 0}} {
+		it, got := v.Between(key(0)[:2], key(row.first), key(row.last)), 0
+		for it.Seek(key(row.first)); it.Valid() && bytes.Compare(it.Entry().Key, key(row.last)) <= 0; it.Next() {
+			got++
+		}
+		if it.Close(); got != row.want || it.Err() != nil {
+			t.Errorf("from %d to %d there are %d keys, %v, want %d", row.first, row.last, got, it.Err(), row.want)
+		}
+	}
+}
