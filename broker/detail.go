@@ -197,7 +197,7 @@ func (m *Machine) finding(records [][]byte) Found {
 	for i, record := range records {
 		p := &m.found.Packets[i]
 		if *p = (Packet{}); record != nil && content.DecodeRecord(record, p) != nil {
-			panic("broker: a record that was checked cannot be decoded") // fetch has
+			panic("broker: a record that was checked cannot be decoded") // Store.Read has
 		}
 	}
 	return m.found

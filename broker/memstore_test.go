@@ -130,10 +130,14 @@ func (s *memStore) Read(ids []content.PacketID, fn func(int, []byte, error)) {
 		s.reads(len(ids))
 	}
 	for i, id := range ids {
-		if record, ok := s.packets[id]; ok {
-			fn(i, record, nil)
-		} else {
+		record, ok := s.packets[id]
+		switch {
+		case !ok:
 			fn(i, nil, fmt.Errorf("%w: packet %v is not there", storage.ErrDamaged, id))
+		case content.DecodeRecord(record, new(content.Packet)) != nil:
+			fn(i, nil, fmt.Errorf("%w: packet %v", storage.ErrDamaged, id))
+		default:
+			fn(i, record, nil)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/storage"
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
@@ -54,11 +53,7 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 		t.ahead += len(ahead)
 	}
 	m.missed = ids
-	var decoded Packet
 	m.store.Read(ids, func(i int, record []byte, damage error) {
-		if damage == nil && content.DecodeRecord(record, &decoded) != nil {
-			damage = fmt.Errorf("%w: packet %v", storage.ErrDamaged, ids[i])
-		}
 		switch behind := i - len(missing); {
 		case behind >= 0 && damage != nil: // a damaged table has thousands: each by itself would be a read
 			m.setAside(q, ahead[behind], damage)

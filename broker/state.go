@@ -17,7 +17,7 @@ import (
 type Packet = content.Packet
 
 // Store is the part of the storage that the machine reads. The bytes of a record are valid during
-// the call of fn. It gets nil and why where there is none.
+// the call of fn, and content.DecodeRecord takes them. It gets nil and why where there is none.
 type Store interface {
 	Read(ids []content.PacketID, fn func(i int, record []byte, damage error))
 	// ReadValues is Read for the large values of strings and fields, and ReadNotes for the texts of

@@ -32,11 +32,13 @@ type readState struct {
 	key    []byte
 	near   nearby
 	joined []byte
+	meta   content.Meta // of the last packet
 }
 
-// Read calls fn for each of ids with the full record of the packet, valid during the call. The
-// calls come in the order of the keys; i says which of ids it is. It may be called at any time,
-// also while Apply runs. The caller knows that none of them was deleted.
+// Read calls fn for each of ids with the full record of the packet, valid during the call, which
+// content.DecodeRecord takes. The calls come in the order of the keys, and i is the index of the
+// id. It may be called at any time, also while Apply runs. The caller knows that none of them was
+// deleted.
 //
 // Where a packet cannot be read, because it or its payload is damaged or not there, the record is
 // nil, and damage says why and names the packet. The other packets are read all the same.
@@ -80,7 +82,7 @@ func (s *Store) readState() *readState {
 // endRead gives the view up, and the state back.
 func (s *Store) endRead(r *readState) {
 	r.leave()
-	r.near.segment = 0
+	r.near.segment, r.meta.Key = 0, nil
 	if cap(r.near.bytes)+cap(r.joined) > keepRead {
 		r.near.bytes, r.joined = nil, nil
 	}
@@ -109,12 +111,11 @@ func (r *readState) packet(id content.PacketID, run bool) (rec []byte, err error
 	case !ok:
 		return nil, fmt.Errorf("%w: packet %v is not there", ErrDamaged, id)
 	}
-	var m content.Meta
 	var x content.MetaRest
-	if err := content.ReadRecord(rec, &m, &x, false); err != nil {
+	if err := content.ReadRecord(rec, &r.meta, &x, true); err != nil {
 		return nil, fmt.Errorf("%w: packet %v: %w", ErrDamaged, id, err)
 	}
-	if m.Large {
+	if r.meta.Large {
 		return r.join(id, rec, &x)
 	}
 	return rec, nil
