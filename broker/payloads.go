@@ -31,17 +31,27 @@ func (m *Machine) known(id content.PacketID, ref uint32) []byte {
 // is not nil, it has selected the packets. What it selects next is then read along for the cache:
 // that costs a tenth of reading each by itself.
 func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (records [][]byte, err error) {
-	records, missing, ids := slices.Grow(m.fetched[:0], len(packets)), m.missing[:0], m.missed[:0]
-	for i, p := range packets {
-		record := m.known(q.packet(p), p.Ref)
+	records, missing := slices.Grow(m.fetched[:0], len(packets)), m.missing[:0]
+	for i := range packets {
+		record := m.known(q.packet(packets[i]), packets[i].Ref)
 		if record == nil {
-			missing, ids = append(missing, i), append(ids, q.packet(p))
+			missing = append(missing, i)
 		}
 		records = append(records, record)
 	}
 	m.fetched, m.missing = records, missing
-	if len(missing) == 0 {
-		return records, nil
+	if len(missing) > 0 {
+		err = m.readMissing(q, packets, s)
+	}
+	return records, err
+}
+
+// readMissing reads what fetch misses. It is a function of its own because what a call of the store
+// sets is on the heap.
+func (m *Machine) readMissing(q *queue, packets []index.Packet, s *index.Selection) (err error) {
+	records, missing, ids := m.fetched, m.missing, m.missed[:0]
+	for _, i := range missing {
+		ids = append(ids, q.packet(packets[i]))
 	}
 	for i, record := range records { // the cache changes below
 		records[i] = m.copy(record)
@@ -67,7 +77,7 @@ func (m *Machine) fetch(q *queue, packets []index.Packet, s *index.Selection) (r
 			records[missing[i]] = m.copy(record)
 		}
 	})
-	return records, err
+	return err
 }
 
 // readAhead returns the packets that s selects after the first behind ones, and appends their ids.
