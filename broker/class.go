@@ -151,7 +151,7 @@ func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool
 		return asked, ok && (k.least == 0 || m.mayFill(q, k))
 	})
 	if left {
-		m.logWide(q, Selection{Fits16: true})
+		m.logWide(q, &Selection{Fits16: true})
 	}
 	return s, ok, cut
 }
@@ -185,7 +185,7 @@ func (m *Machine) mayFill(q *queue, k *class) bool {
 }
 
 // logWide logs, once a queue, that a selection leaves packets in it.
-func (m *Machine) logWide(q *queue, s Selection) {
+func (m *Machine) logWide(q *queue, s *Selection) {
 	if !s.Fits16 || q.wideLogged {
 		return
 	}

@@ -116,7 +116,7 @@ func (m *Machine) deliver(w *waiters) {
 // give makes a delivery from q to a subscriber, unless all that it selects is damaged, or shares
 // that have yet to follow a change of limits are passed over.
 func (m *Machine) give(q *queue, c *Conn) {
-	t, err := m.tx.selectFrom(q, c.delivery, MaxGroup)
+	t, err := m.tx.selectFrom(q, &c.delivery, MaxGroup)
 	if err != nil || len(t.packets) == 0 {
 		m.tx.settled += maxSettled / 10
 		return
@@ -151,9 +151,9 @@ func (m *Machine) bestQueue(c *Conn) *queue {
 		if q == nil || m.isOver(q) || q.isPausedOut() {
 			continue
 		}
-		p, ok := m.best(q, m.selection(q, c.delivery))
+		p, ok := m.best(q, m.selection(q, &c.delivery))
 		if !ok {
-			m.logWide(q, c.delivery)
+			m.logWide(q, &c.delivery)
 			continue
 		}
 		if best.ID == 0 || p.Priority < best.Priority ||

@@ -264,11 +264,11 @@ func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 		return 0, err
 	}
 	if s.Filter != nil || s.claims {
-		if _, ok := m.ix.Best(q.ix, m.selection(q, s)); !ok {
+		if _, ok := m.ix.Best(q.ix, m.selection(q, &s)); !ok {
 			return 0, nil
 		}
 	}
-	if s.MustFind && !m.readable(q, m.selection(q, s)) {
+	if s.MustFind && !m.readable(q, m.selection(q, &s)) {
 		return 0, nil
 	}
 	return m.ix.Counts(q.ix).Ready, nil

@@ -18,9 +18,9 @@ func (tx *Tx) Peek(name []byte, n int) (Found, error) {
 		return Found{}, err
 	}
 	s := Selection{End: Oldest, Count: n, WithDetails: true, claims: true}
-	selection := tx.m.selection(q, s)
+	selection := tx.m.selection(q, &s)
 	selection.Limits = false
-	t, err := tx.takeable(q, s, selection)
+	t, err := tx.takeable(q, &s, &selection)
 	if err != nil {
 		tx.lookedAt(len(t.packets), 0)
 		return Found{}, err

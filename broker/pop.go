@@ -45,22 +45,22 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 	if err != nil {
 		return taken{}, err
 	}
-	if t.q != nil && tx.fills(t.q, s) {
+	if t.q != nil && tx.fills(t.q, &s) {
 		return t, ErrFilling
 	}
-	if err = tx.mayTake(t.q, &s); err != nil && s.MustFind && !m.selects(t.q, s) {
+	if err = tx.mayTake(t.q, &s); err != nil && s.MustFind && !m.selects(t.q, &s) {
 		err = nil // who waits for a packet waits on
 	} else if err == nil && t.q != nil {
-		t, err = tx.selectFrom(t.q, s, most)
+		t, err = tx.selectFrom(t.q, &s, most)
 		for ; m.slices < takeSlices && err == nil && len(t.packets) == 0 && !m.settling && slices.Contains(m.sorted, t.q); m.slices++ {
 			m.ix.SortShares(t.q.ix, sortSlice) // what has yet to follow a change may be what gives
-			if tx.fills(t.q, s) {
+			if tx.fills(t.q, &s) {
 				return t, ErrFilling
 			}
-			t, err = tx.selectFrom(t.q, s, most)
+			t, err = tx.selectFrom(t.q, &s, most)
 		}
 	}
-	if err == nil && len(t.packets) > 0 && tx.fills(t.q, s) { // some had expired
+	if err == nil && len(t.packets) > 0 && tx.fills(t.q, &s) { // some had expired
 		return taken{q: t.q}, ErrFilling
 	}
 	if len(t.packets) == 0 && s.MustFind && err == nil {
@@ -73,7 +73,7 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 }
 
 // fills says that s waits for more packets than a queue gives now.
-func (tx *Tx) fills(q *queue, s Selection) bool {
+func (tx *Tx) fills(q *queue, s *Selection) bool {
 	if s.Least == 0 || tx.filled {
 		return false
 	}
@@ -82,7 +82,7 @@ func (tx *Tx) fills(q *queue, s Selection) bool {
 }
 
 // selects says that s selects something from a queue, which may be nil.
-func (m *Machine) selects(q *queue, s Selection) bool {
+func (m *Machine) selects(q *queue, s *Selection) bool {
 	if q == nil {
 		return false
 	}
@@ -91,17 +91,17 @@ func (m *Machine) selects(q *queue, s Selection) bool {
 }
 
 // selectFrom is take for a queue that gives.
-func (tx *Tx) selectFrom(q *queue, s Selection, most int) (t taken, err error) {
+func (tx *Tx) selectFrom(q *queue, s *Selection, most int) (t taken, err error) {
 	m := tx.m
 	m.logWide(q, s)
 	selection := m.selection(q, s)
 	selection.Limit.Packets = most
 	if s.unread {
 		t.q = q
-		t.packets, err = m.selectAlive(q, s, selection)
+		t.packets, err = m.selectAlive(q, s, &selection)
 		return t, err
 	}
-	if t, err = tx.takeable(q, s, selection); err == nil {
+	if t, err = tx.takeable(q, s, &selection); err == nil {
 		err = tx.useReply(m.replyBytes(q, t.packets, s.WithDetails))
 	}
 	return t, err
@@ -125,21 +125,22 @@ func (m *Machine) replyBytes(q *queue, packets []index.Packet, detail bool) (byt
 }
 
 // selectPackets returns the packets that s selects, and more packets than that. It takes none.
-func (m *Machine) selectPackets(q *queue, s Selection, selection index.Selection, more int) []index.Packet {
+func (m *Machine) selectPackets(q *queue, s *Selection, selection *index.Selection, more int) []index.Packet {
 	packets := m.scratch[:0]
 	if !s.Group {
-		packets = m.ix.Next(q.ix, selection, 0, s.most(selection)+more, packets)
-	} else if best, ok := m.ix.Best(q.ix, selection); ok {
-		selection.Limit.Packets += more
-		selection.Limit.Bytes += int64(more) << 10
-		packets = m.ix.Group(best.ID, selection, packets)
+		packets = m.ix.Next(q.ix, *selection, 0, s.most(selection)+more, packets)
+	} else if best, ok := m.ix.Best(q.ix, *selection); ok {
+		group := *selection
+		group.Limit.Packets += more
+		group.Limit.Bytes += int64(more) << 10
+		packets = m.ix.Group(best.ID, group, packets)
 	}
 	m.scratch = packets
 	return packets
 }
 
 // most returns how many packets s selects, at most.
-func (s *Selection) most(selection index.Selection) int {
+func (s *Selection) most(selection *index.Selection) int {
 	if s.Group && s.Count == 0 {
 		return selection.Limit.Packets
 	}
@@ -153,7 +154,7 @@ func (m *Machine) cutDetailed(q *queue, packets []index.Packet) []index.Packet {
 }
 
 // selection turns s into a selection of a queue in the index, limited to what one reply can hold.
-func (m *Machine) selection(q *queue, s Selection) index.Selection {
+func (m *Machine) selection(q *queue, s *Selection) index.Selection {
 	return index.Selection{
 		End: s.End, Group: s.Group, Fits16: s.Fits16, Filter: s.Filter.forQueue(q), Share: s.Filter.share(), Claims: s.claims, Limits: true,
 		Limit: index.Limit{Packets: MaxGroup, Bytes: MaxGroupBytes},
@@ -189,7 +190,7 @@ const maxExpired = 1 << 12
 // selectAlive returns what s selects, without taking it. What has expired goes first, so no take
 // finds it, also where far more is due than a turn does by itself. ErrSweeping at maxExpired;
 // settle, which goes on in the next turn by itself, finds nothing then.
-func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) (packets []index.Packet, err error) {
+func (m *Machine) selectAlive(q *queue, s *Selection, selection *index.Selection) (packets []index.Packet, err error) {
 	left := maxExpired
 	drop := func() (n int) {
 		for _, p := range packets {
@@ -202,11 +203,11 @@ func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) 
 		}
 		return n
 	}
-	more := selection // thousands may have expired, and limits let few be taken
-	more.Limits = false
 	ahead := advanceSlice // of one key in strict order there is no more than the first
 	for packets = m.selectPackets(q, s, selection, 0); drop() > 0; packets = m.selectPackets(q, s, selection, 0) {
-		packets = m.selectPackets(q, s, more, ahead)
+		more := *selection // thousands may have expired, and limits let few be taken
+		more.Limits = false
+		packets = m.selectPackets(q, s, &more, ahead)
 		ahead = min(ahead, 2*max(0, drop()-1))
 	}
 	switch {
@@ -229,7 +230,7 @@ func (m *Machine) selectAlive(q *queue, s Selection, selection index.Selection) 
 
 // takeable returns what s selects, without taking it. What cannot be read is set aside, and others
 // are selected. ErrReplyTooLarge, ErrSweeping.
-func (tx *Tx) takeable(q *queue, s Selection, selection index.Selection) (t taken, err error) {
+func (tx *Tx) takeable(q *queue, s *Selection, selection *index.Selection) (t taken, err error) {
 	m := tx.m
 	for t.q = q; ; {
 		if t.packets, err = m.selectAlive(q, s, selection); err == nil {
@@ -238,7 +239,7 @@ func (tx *Tx) takeable(q *queue, s Selection, selection index.Selection) (t take
 		if err != nil {
 			return t, err
 		}
-		if t.records, err = m.fetch(q, t.packets, &selection); err == nil {
+		if t.records, err = m.fetch(q, t.packets, selection); err == nil {
 			return t, nil
 		}
 	}

@@ -118,10 +118,10 @@ func (tx *Tx) PeekKey(name []byte, end End, dst []byte) (key []byte, ok bool, er
 	if q == nil || err != nil {
 		return dst, false, err
 	}
-	m, s := tx.m, Selection{End: end}
+	m, s := tx.m, &Selection{End: end}
 	selection := m.selection(q, s)
 	selection.Limits = false
-	best, err := m.selectAlive(q, s, selection)
+	best, err := m.selectAlive(q, s, &selection)
 	if len(best) == 0 {
 		return dst, false, err
 	}
