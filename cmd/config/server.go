@@ -36,7 +36,7 @@ type Server struct {
 	ClusterListen   string            `placeholder:"IP" help:"Address at which this machine binds the two ports of its node (default that of --nodes, or all where that is a name)."`
 	Election        time.Duration     `default:"500ms" range:"100ms 10s" placeholder:"TIME" help:"How long nodes wait for one that is silent before they choose another; longer for hosts that are far apart (default ${default})."`
 	Sync            string            `default:"always" placeholder:"MODE" help:"When to force writes to the disk: always, interval:50ms (1ms to 1m) or never. kill -9 loses nothing in any mode. A power cut loses nothing, the last interval, or what the system had not written out (default ${default})."`
-	Cache           terminal.ByteSize `default:"16MiB" placeholder:"SIZE" help:"Memory for recent payloads, 64KiB to 32GiB, rounded up to a power of two (default ${default})."`
+	Cache           terminal.ByteSize `placeholder:"SIZE" help:"Memory for payloads that were pushed or read ahead last, 64KiB to 32GiB, rounded up to a power of two. What it holds is taken without reading the disk (default a sixty-fourth of --max-memory, from 16MiB to 256MiB)."`
 	PlainUser       string            `placeholder:"NAME" help:"User of pinpriq and barbershop connections without a client certificate. Without one these doors are closed as soon as there is a user or a password."`
 	TLSCert         string            `name:"tls-cert" placeholder:"FILE" help:"Certificate of the server, in PEM: every address speaks TLS then. It is read again when the file changes."`
 	TLSKey          string            `name:"tls-key" placeholder:"FILE" help:"Private key of that certificate."`
@@ -86,7 +86,7 @@ func (c *Server) Validate() error {
 	if c.ClusterListen != "" && net.ParseIP(c.ClusterListen) == nil {
 		return fmt.Errorf("--cluster-listen %q: expected an IP address of this machine without a port, or 0.0.0.0 for all", c.ClusterListen)
 	}
-	if c.Cache < minCache || c.Cache > maxCache {
+	if c.Cache != 0 && (c.Cache < minCache || c.Cache > maxCache) {
 		return fmt.Errorf("--cache %v: expected %v to %v", c.Cache, minCache, maxCache)
 	}
 	if c.MaxBuffers != 0 && (c.MaxBuffers < minBuffers || c.MaxBuffers > maxBuffers) {

@@ -37,7 +37,7 @@ import (
 type Config struct {
 	Data  string           // data folder, created if it does not exist
 	Sync  storage.SyncMode // when a batch is forced to the disk
-	Cache int64            // bytes of payloads kept in memory
+	Cache int64            // bytes of payloads kept in memory; 0: a share of it
 
 	// Addresses to listen on, HOST:PORT with port 0 for any free one; empty or Off is none. One of the
 	// first three must be given.
@@ -101,6 +101,8 @@ func (c *Config) setDefaults() {
 	c.Version = cmp.Or(c.Version, "unknown")
 	c.Cell = cmp.Or(c.Cell, DefaultCell)
 	c.MaxPayload = cmp.Or(c.MaxPayload, broker.DefaultMaxPayload)
+	memory, _ := memoryLimit(c.MaxMemory)
+	c.Cache = cmp.Or(c.Cache, defaultCache(memory))
 	c.MaxBuffers = cmp.Or(c.MaxBuffers, c.defaultBuffers())
 }
 

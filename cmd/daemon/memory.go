@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/netproto"
 )
 
@@ -22,6 +23,10 @@ func (c *Config) defaultBuffers() int64 {
 }
 
 const leastBuffers = 16 << 20
+
+// defaultCache takes a sixty-fourth of the memory. With less than 16 MiB a consumer that keeps up
+// would read the disk now and then. More than 256 MiB helps only where a backlog takes more.
+func defaultCache(memory int64) int64 { return min(max(memory/64, broker.DefaultCache), 256<<20) }
 
 // maxWindow has what waits to become tables take a small part of the memory: there are three of
 // such windows, and what is in one is in memory about twice.

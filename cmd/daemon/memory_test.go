@@ -76,16 +76,21 @@ func TestTheLimitIsThatOfTheProcessesOwnControlGroups(t *testing.T) {
 	}
 }
 
-func TestASmallServerKeepsLittleForItsConnections(t *testing.T) {
+func TestASmallServerKeepsLittleInMemory(t *testing.T) {
 	const mib = 1 << 20
-	for _, row := range []struct{ memory, payload, buffers, window int64 }{
-		{256 * mib, 0, 64 * mib, 8 * mib},
-		{32 * mib, 0, leastBuffers, mib},
-		{256 * mib, 64 * mib, 256 * mib, 8 * mib},
+	for _, row := range []struct{ memory, payload, buffers, window, cache int64 }{
+		{256 * mib, 0, 64 * mib, 8 * mib, 16 * mib},
+		{32 * mib, 0, leastBuffers, mib, 16 * mib},
+		{256 * mib, 64 * mib, 256 * mib, 8 * mib, 16 * mib},
 	} {
 		c := Config{MaxMemory: row.memory, MaxPayload: row.payload}
-		if c.setDefaults(); c.MaxBuffers != row.buffers || c.maxWindow() != row.window {
-			t.Errorf("%+v: buffers of %d, a window of %d", row, c.MaxBuffers, c.maxWindow())
+		if c.setDefaults(); c.MaxBuffers != row.buffers || c.maxWindow() != row.window || c.Cache != row.cache {
+			t.Errorf("%+v: buffers of %d, a window of %d, a cache of %d", row, c.MaxBuffers, c.maxWindow(), c.Cache)
+		}
+	}
+	for memory, want := range map[int64]int64{0: 16 * mib, 2048 * mib: 32 * mib, 64 * 1024 * mib: 256 * mib} {
+		if got := defaultCache(memory); got != want {
+			t.Errorf("with %d bytes of memory a cache of %d, want %d", memory, got, want)
 		}
 	}
 }
