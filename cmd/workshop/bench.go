@@ -170,23 +170,26 @@ func (s *server) make(ctx context.Context, t target, ask string, n int) error {
 	if !result.Groups[0].Finished {
 		return fmt.Errorf("only %d of %d packets or items were filled in within %v", result.Packets(), n, fillLimit)
 	}
-	return s.rest(ctx)
+	return s.atRest(ctx)
 }
 
 // result is what a run measured.
 type result struct {
 	loadgen.Result
 	Server time.Duration // processor time of the server, from the first request until it was at rest
+	busy   time.Duration // that until the last reply
 	times  times         // of Holdfast's turns and syncs, where they are measured
 }
 
-// A measurement goes on until the server was quiet for so long, at most for workLimit: what it does
-// for the requests behind the last reply counts, too. Holdfast begins to write out what is in its
-// journal a second behind the last one.
-const (
-	workQuiet = 1500 * time.Millisecond
-	workLimit = 30 * time.Second
-)
+// atRest waits until the server has done all that requests left to do, which counts, too. Holdfast
+// makes tables of its journal a second after the last batch, and five after the last tables.
+func (s *server) atRest(ctx context.Context) error {
+	quiet := time.Second
+	if s.peer.program == "holdfast" {
+		quiet = 7 * time.Second
+	}
+	return s.settle(ctx, quiet, 30*time.Second)
+}
 
 // run runs the groups against the server.
 func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Duration) (r result, err error) {
@@ -198,13 +201,18 @@ func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Dur
 	if err == nil {
 		r.Result, err = loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, Groups: groups})
 	}
-	if err == nil {
-		err = s.settle(ctx, workQuiet, workLimit)
+	used := func(cpu *time.Duration) {
+		after, fails := loadgen.ReadUsage(s.cmd.Process.Pid)
+		*cpu, err = after.CPU-before.CPU, fails
 	}
 	if err == nil {
-		var after loadgen.Usage
-		after, err = loadgen.ReadUsage(s.cmd.Process.Pid)
-		r.Server = after.CPU - before.CPU
+		used(&r.busy)
+	}
+	if err == nil {
+		err = s.atRest(ctx)
+	}
+	if err == nil {
+		used(&r.Server)
 	}
 	if err == nil {
 		r.times, err = s.times(ctx)

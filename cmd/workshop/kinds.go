@@ -284,4 +284,4 @@ func renewedSpare(loads []load) int {
 }
 
 // busy is the processor time of a second.
-func busy(r *result) float64 { return divide(float64(r.Server+r.Client), float64(r.Elapsed)) }
+func busy(r *result) float64 { return divide(float64(r.busy+r.Client), float64(r.Elapsed)) }

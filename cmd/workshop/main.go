@@ -34,8 +34,8 @@ import (
 type options struct {
 	Holdfast string `help:"Holdfast binary to measure." default:"bin/holdfast" placeholder:"PATH"`
 	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list shows them." default:"*" placeholder:"GLOB"`
-	Cost     bool   `help:"Only Holdfast and Redis in the cases of the first table, what a request costs: about ten minutes."`
-	Rounds   int    `help:"Rounds of each case; 5, or 9 with --cost, or 2 with --quick." placeholder:"N"`
+	Cost     bool   `help:"Only Holdfast and Redis in the cases of the first table, what a request costs: about twenty minutes."`
+	Rounds   int    `help:"Rounds of each case; 5, or 2 with --quick." placeholder:"N"`
 	Quick    bool   `help:"Small counts: a look in about five minutes, not a measurement."`
 	Turns    bool   `help:"Also how long the turns of Holdfast's loop took, and the syncs in them: p50, p99, p99.9 and the longest."`
 	Dir      string `help:"Folder on the disk to be measured; one for data is made inside, and deleted. Default: .bench." placeholder:"PATH"`
@@ -115,9 +115,6 @@ func run(ctx context.Context, o *options) error {
 // counts returns the number of rounds, and the time of a measurement.
 func (o *options) counts() (rounds int, limit time.Duration) {
 	rounds, limit = 5, 3*time.Second
-	if o.Cost {
-		rounds = 9
-	}
 	if o.Quick {
 		rounds, limit = 2, time.Second
 	}

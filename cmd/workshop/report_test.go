@@ -43,12 +43,12 @@ func TestCostKeepsItsCasesWithHoldfastAndRedis(t *testing.T) {
 	}
 }
 
-func TestCostTakesNineRoundsUnlessToldOtherwise(t *testing.T) {
+func TestARunTakesFiveRoundsUnlessToldOtherwise(t *testing.T) {
 	for _, row := range []struct {
 		options options
 		rounds  int
 	}{
-		{options{}, 5}, {options{Cost: true}, 9}, {options{Cost: true, Quick: true}, 2}, {options{Cost: true, Rounds: 3}, 3},
+		{options{}, 5}, {options{Cost: true}, 5}, {options{Cost: true, Quick: true}, 2}, {options{Cost: true, Rounds: 3}, 3},
 	} {
 		if rounds, _ := row.options.counts(); rounds != row.rounds {
 			t.Errorf("%+v: %d rounds, expected %d", row.options, rounds, row.rounds)

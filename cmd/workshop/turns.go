@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// kinds of times, as the metrics of Holdfast name them.
+// timeKinds are what is measured, as the metrics of Holdfast name it.
 var timeKinds = []struct{ metric, name string }{
 	{"holdfast_turn_seconds", "turns"},
 	{"holdfast_fsync_seconds", "syncs"},

@@ -12,7 +12,8 @@ type Usage struct {
 	// CPU is user and system time of all threads, and of the children that have ended and were waited
 	// for, in steps of 10 ms.
 	CPU time.Duration
-	// Children says that it has children that run, whose time does not count yet.
+	// Children says that it has children that run, whose time does not count yet. A kernel without
+	// CONFIG_PROC_CHILDREN does not tell.
 	Children bool
 	// Bytes of resident memory. RSS is all of it, Anon what is not of files.
 	RSS, Anon int64

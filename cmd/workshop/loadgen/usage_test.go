@@ -64,4 +64,7 @@ func TestSystemAProcessIsNotAtRestWhileItHasAChild(t *testing.T) {
 	if u, err := ReadUsage(cmd.Process.Pid); err != nil || !u.Children {
 		t.Errorf("%+v, %v: no child", u, err)
 	}
+	if u, err := ReadUsage(child); err != nil || u.Children {
+		t.Errorf("%+v, %v: a child of the child", u, err)
+	}
 }
