@@ -52,8 +52,9 @@ ROOMY := $(shell free=$$(df -k --output=avail /dev/shm 2>/dev/null | tail -n 1);
 test race: export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test race: export TMPDIR := $(or $(ROOMY),$(TMPDIR),/tmp)
 
-# From a fresh clone most of what is done is compiling, and a sixth of that is collecting garbage; of
-# staticcheck's time it is half. So collections are rare: it takes 800 MB in place of 330.
+# From a fresh clone most of what is done is compiling, and a sixth of that is collecting garbage, as
+# of what tests do; of staticcheck's time it is half. So collections are rare in all three.
+# Staticcheck takes 800 MB in place of 330.
 test vet staticcheck race: export GOGC := $(or $(GOGC),400)
 
 # What tests draw is the same in each run, but in "make night": then a change fails at once or never.
