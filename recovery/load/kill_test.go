@@ -53,8 +53,8 @@ func TestSystemKilledLoadBeginsAgain(t *testing.T) {
 		if begun, _ := filepath.Glob(filepath.Join(dir, "build", "*", "*.log")); len(begun) > 0 {
 			parts++
 		}
-		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-			continue // it was killed before it made the folder
+		if _, err := os.Stat(filepath.Join(dir, "format")); errors.Is(err, os.ErrNotExist) {
+			continue // it was killed before it made the folder a data folder
 		}
 		if report := verified(t, dir); !report.Sound() || report.Packets != 0 {
 			t.Fatalf("kill %d: %+v", i, report)
