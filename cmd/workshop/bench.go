@@ -19,6 +19,7 @@ type bench struct {
 	parent  string // deleted by close if it is empty then; "" if it was named by the user
 	rounds  int
 	turns   bool          // whether turns of Holdfast's loop are measured
+	quick   bool          // whether it is a look, not a measurement
 	limit   time.Duration // of a measurement that has no limit of its own
 	servers []*server
 	failed  []string // what went wrong, a line each
@@ -182,8 +183,12 @@ type result struct {
 }
 
 // atRest waits until the server has done all that requests left to do, which counts, too. Holdfast
-// makes tables of its journal a second after the last batch, and five after the last tables.
+// makes tables of its journal a second after the last batch, and five after the last tables. A look
+// does not wait for that.
 func (s *server) atRest(ctx context.Context) error {
+	if s.quick {
+		return s.rest(ctx)
+	}
 	quiet := time.Second
 	if s.peer.program == "holdfast" {
 		quiet = 7 * time.Second
@@ -191,7 +196,16 @@ func (s *server) atRest(ctx context.Context) error {
 	return s.settle(ctx, quiet, 30*time.Second)
 }
 
-// run runs the groups against the server.
+// load runs the groups against the server.
+func (s *server) load(ctx context.Context, groups []loadgen.Group, limit time.Duration) (loadgen.Result, error) {
+	r, err := loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, Groups: groups})
+	if err != nil {
+		err = fmt.Errorf("%w; the server's log says: %s", err, s.log())
+	}
+	return r, err
+}
+
+// run is load that measures the server until it is at rest.
 func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Duration) (r result, err error) {
 	before, err := loadgen.ReadUsage(s.cmd.Process.Pid)
 	var were times
@@ -199,7 +213,7 @@ func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Dur
 		were, err = s.times(ctx)
 	}
 	if err == nil {
-		r.Result, err = loadgen.Run(ctx, loadgen.Spec{Addr: s.addr, Limit: limit, Groups: groups})
+		r.Result, err = s.load(ctx, groups, limit)
 	}
 	used := func(cpu *time.Duration) {
 		after, fails := loadgen.ReadUsage(s.cmd.Process.Pid)
@@ -217,9 +231,6 @@ func (s *server) run(ctx context.Context, groups []loadgen.Group, limit time.Dur
 	if err == nil {
 		r.times, err = s.times(ctx)
 		r.times.add(were, -1)
-	}
-	if err != nil {
-		err = fmt.Errorf("%w; the server's log says: %s", err, s.log())
 	}
 	return r, err
 }

@@ -34,7 +34,7 @@ import (
 type options struct {
 	Holdfast string `help:"Holdfast binary to measure." default:"bin/holdfast" placeholder:"PATH"`
 	Cases    string `help:"Cases to run, as a pattern such as 'push*'; --list shows them." default:"*" placeholder:"GLOB"`
-	Cost     bool   `help:"Only Holdfast and Redis in the cases of the first table, what a request costs: about twenty minutes."`
+	Cost     bool   `help:"Only Holdfast and Redis in the cases of the first table, what a request costs."`
 	Rounds   int    `help:"Rounds of each case; 5, or 2 with --quick." placeholder:"N"`
 	Quick    bool   `help:"Small counts: a look in about five minutes, not a measurement."`
 	Turns    bool   `help:"Also how long the turns of Holdfast's loop took, and the syncs in them: p50, p99, p99.9 and the longest."`
@@ -88,7 +88,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer b.close()
-	b.turns = o.Turns
+	b.turns, b.quick = o.Turns, o.Quick
 	report := report{Rounds: rounds, Quick: o.Quick, Processors: runtime.NumCPU(), Skipped: skipped}
 	if report.SyncMicros, err = b.measureSync(); err != nil {
 		return err

@@ -21,6 +21,7 @@ type server struct {
 	dir    string
 	addr   string
 	turns  bool          // whether its turns are measured
+	quick  bool          // whether nobody waits for all that it does
 	admin  string        // the address of its metrics, or off
 	cmd    *exec.Cmd     // nil while not running
 	exited chan struct{} // closed when the process has ended
@@ -38,7 +39,7 @@ func (b *bench) newServer(p *peer) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no folder for the data of %s: %w", p.label, err)
 	}
-	s := &server{peer: p, dir: dir, turns: b.turns && p.program == "holdfast", admin: "off"}
+	s := &server{peer: p, dir: dir, turns: b.turns && p.program == "holdfast", quick: b.quick, admin: "off"}
 	b.servers = append(b.servers, s)
 	return s, nil
 }

@@ -224,7 +224,7 @@ func (b *bench) aged(ctx context.Context, p *peer, c *benchCase) (rate func(part
 	if p.measure == nil {
 		s, err := b.filled(ctx, p)
 		return func(int) (float64, error) {
-			result, err := s.run(ctx, p.groups(queueTarget("", 0), c.loads...), c.limit)
+			result, err := s.load(ctx, p.groups(queueTarget("", 0), c.loads...), c.limit)
 			return result.Rate(), err
 		}, func() { _ = b.discard(s) }, err
 	}
