@@ -364,7 +364,8 @@ func (c *machine) fail(t *rapid.T, err error) {
 func (c *machine) apply(t *rapid.T) {
 	d := drawn(t, c.model)
 	checkTotals(t, &d.b)
-	if _, _, frozen := c.s.layers.waiting(); frozen >= maxFrozen || c.s.pace.behind > 1 {
+	_, _, frozen := c.s.layers.waiting()
+	if behind, _ := c.s.lookBehind(); frozen >= maxFrozen || behind > 1 {
 		c.release() // or the batch would wait for ever
 	}
 	c.fail(t, c.s.Apply(&d.b))
