@@ -46,6 +46,7 @@ type event struct {
 type record struct {
 	ran, skipped int
 	cached       bool
+	raced        bool                // a data race was found
 	printed      map[string][]string // by test, "" is the package
 }
 
@@ -87,21 +88,34 @@ func (p *record) note(to io.Writer, e event, reasons map[string]int) {
 		fmt.Fprint(to, e.Output)
 	case e.Action == "output":
 		p.printed[e.Test] = append(p.printed[e.Test], e.Output)
+		p.raced = p.raced || strings.HasPrefix(e.Output, raceFound)
 		p.cached = p.cached || e.Test == "" && strings.HasSuffix(e.Output, "(cached)\n")
 	case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
 		p.ended(to, e)
 	case e.Action == "pass":
 		p.ran++
-		delete(p.printed, e.Test)
+		p.forget(e.Test)
 	case e.Action == "skip":
 		p.skipped++
 		reasons[reason(p.printed[e.Test])]++
-		delete(p.printed, e.Test)
+		p.forget(e.Test)
 	case e.Action == "fail":
 		p.ran++
 		fmt.Fprint(to, strings.Join(p.printed[e.Test], ""))
 		delete(p.printed, e.Test)
 	}
+}
+
+// raceFound begins a report of the race detector. Of tests that run beside each other, go test says
+// that one printed it, and another one fails.
+const raceFound = "WARNING: DATA RACE"
+
+// forget drops what a test printed that did not fail, unless it may be of a race.
+func (p *record) forget(test string) {
+	if p.raced {
+		p.printed[""] = append(p.printed[""], p.printed[test]...)
+	}
+	delete(p.printed, test)
 }
 
 // ended tells that the package is done. What a test printed that never ended is told, too.

@@ -10,6 +10,9 @@ func TestPackagesAreToldAsTheyEndAndSkipsByTheirReasons(t *testing.T) {
 	const events = `{"Action":"start","Package":"x/a"}
 {"Action":"output","Package":"x/b","Test":"TestGood","Output":"    b_test.go:7: noise\n"}
 {"Action":"pass","Package":"x/b","Test":"TestGood"}
+{"Action":"output","Package":"x/b","Test":"TestBeside","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"x/b","Test":"TestBeside","Output":"Read at 0x1\n"}
+{"Action":"pass","Package":"x/b","Test":"TestBeside"}
 {"Action":"output","Package":"x/b","Test":"TestBad/case","Output":"    b_test.go:9: got 1, want 2\n"}
 {"Action":"fail","Package":"x/b","Test":"TestBad/case"}
 {"Action":"output","Package":"x/b","Test":"TestHangs","Output":"=== RUN   TestHangs\n"}
@@ -26,12 +29,14 @@ func TestPackagesAreToldAsTheyEndAndSkipsByTheirReasons(t *testing.T) {
 x/c/c.go:3:1: does not compile
 `
 	want := regexp.MustCompile(`^    b_test\.go:9: got 1, want 2
+WARNING: DATA RACE
+Read at 0x1
 panic: too late
 === RUN   TestHangs
-fail    1\.2 s    2 tests  x/b
+fail    1\.2 s    3 tests  x/b
 pass   cached    0 tests  x/a
 x/c/c\.go:3:1: does not compile
-2 tests in 0 s, 2 skipped
+3 tests in 0 s, 2 skipped
     1 skipped: it says no reason
     1 skipped: no tool
 $`)
