@@ -259,7 +259,10 @@ func (w *window) sorted() []sortable {
 	if kept, ok := sortables.Get().(*[]sortable); ok {
 		all = *kept
 	}
-	all = append(slices.Grow(all[:0], n), sortableOf(&control, controlPlace))
+	if cap(all) < n {
+		all = make([]sortable, n+n/16) // which the collector can stop, but not slices.Grow
+	}
+	all = append(all[:0], sortableOf(&control, controlPlace))
 	for i, entries := range w.entries.pieces {
 		for j := range entries {
 			if p := &entries[j]; p.key[content.MaxKey] != 0 {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/dgraph-io/badger/v4/table"
@@ -117,8 +116,9 @@ type builder struct {
 // take and clear four times a table, also for a window that has a handful of entries.
 const firstMemory = 1 << 20
 
-// keepOutput is the largest output that is kept for the next table, in bytes.
-const keepOutput = 64 << 20
+// keepOutput is the largest output that is kept for the next table, in bytes: enough for each where
+// a store has 256 GiB at most.
+const keepOutput = 72 << 20
 
 // longValue is how many bytes a value has that gets a table of its own. Badger doubles the memory
 // of a block that such a value has filled, and of all blocks.
@@ -150,7 +150,10 @@ func (b *builder) add(e *Entry) {
 // finish writes the table and reads it back.
 func (b *builder) finish() error {
 	data := b.Done()
-	b.buffer = slices.Grow(b.buffer[:0], data.Size)[:data.Size]
+	if cap(b.buffer) < data.Size {
+		b.buffer = touched(data.Size + data.Size/16) // the next one may be a little longer
+	}
+	b.buffer = b.buffer[:data.Size]
 	data.Copy(b.buffer)
 	t := Table{
 		ID: b.set.lastID.Add(1), Level: b.level, Size: int64(len(b.buffer)), Sum: xxhash.Sum64(b.buffer),
@@ -166,6 +169,16 @@ func (b *builder) finish() error {
 		return fmt.Errorf("cannot make table %s: %w", t.Name(), err)
 	}
 	return nil
+}
+
+// touched returns n bytes whose pages are there. The first use of memory is slow. The collector
+// cannot stop Copy or slices.Grow in it: the loop once stood still for 130 ms.
+func touched(n int) []byte {
+	b := make([]byte, n)
+	for i := 0; i < n; i += os.Getpagesize() {
+		b[i] = 0
+	}
+	return b
 }
 
 // writeFile makes a file, syncs it, and has the next read come from the device. wait is called
