@@ -44,17 +44,23 @@ type sim struct {
 	clocked int64             // what it said last
 
 	fate
-	under map[Step]bool // pieces of the background that are under way
-	quiet bool          // only pieces of the background are done within a call
-	waits int           // of the store for its background, in this operation
-	kept  []*keptSnapshot
-	copy  simCopy
-	log   *simLog // nil: the store is alone
+	slow     *rand.Rand    // says which syncs of records take long
+	applying bool          // a batch
+	record   string        // the file of the journal that a batch wrote last
+	hangs    bool          // the sync of that takes long
+	under    map[Step]bool // pieces of the background that are under way
+	quiet    bool          // only pieces of the background are done within a call
+	waits    int           // of the store for its background, in this operation
+	kept     []*keptSnapshot
+	copy     simCopy
+	log      *simLog // nil: the store is alone
 
 	f *simFigures
 }
 
-type simFigures struct{ ops, batches, cuts, kills, faults, calls, nested, starts, copies, rotten, taken int64 }
+type simFigures struct {
+	ops, batches, cuts, kills, faults, calls, nested, hung, starts, copies, rotten, taken int64
+}
 
 // errOver is what a log says that takes nothing more.
 var errOver = errors.New("the term is over")
@@ -336,7 +342,7 @@ func (c *sim) once() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *simFigures) {
-	c := &sim{Run: run, model: newModel(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, seen: map[string]bool{}, touched: map[string]uint64{}, under: map[Step]bool{}}
+	c := &sim{Run: run, model: newModel(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), f: f, seen: map[string]bool{}, touched: map[string]uint64{}, under: map[Step]bool{}}
 	c.o = Options{Stepped: c.wait, Window: []int64{16 << 10, 64 << 10, 256 << 10}[c.r.IntN(3)], Sync: c.drawSync()}
 	if c.r.IntN(5) == 0 {
 		c.log = &simLog{}
@@ -362,7 +368,7 @@ func TestSimulation(t *testing.T) {
 	var f simFigures
 	begun := time.Now()
 	simulated.Play(t, 60, func(run *simulated.Run) { simulate(run, &f) })
-	if f.ops >= 5000 && min(f.cuts, f.kills, f.faults, f.nested, f.copies, f.rotten) == 0 {
+	if f.ops >= 5000 && min(f.cuts, f.kills, f.faults, f.nested, f.hung, f.copies, f.rotten) == 0 {
 		t.Error("something never happens")
 	}
 	t.Logf("%+v in %v", f, time.Since(begun).Round(time.Millisecond))

@@ -47,6 +47,7 @@ func (c *sim) hook(n int64, call *disk.Call) error {
 		return c.fault
 	}
 	c.nest(call)
+	c.hang(call)
 	return nil
 }
 
@@ -71,7 +72,7 @@ func (c *sim) nest(call *disk.Call) {
 	// moves or removes one does.
 	made := making(call.Path) && call.Op != disk.OpRename && call.Op != disk.OpRemove
 	what := Step(c.r.IntN(int(StepMergeBeside + 1)))
-	waits := c.under[what] || what == StepMerge && c.under[StepMergeBeside]
+	waits := c.under[what] || what == StepMerge && c.under[StepMergeBeside] || what == StepFlush && c.hangs
 	if made && !c.quiet && len(c.under) == 1 && c.under[StepMerge] && c.r.IntN(16) == 0 {
 		c.rush()
 		c.step(StepMergeBeside)
@@ -98,6 +99,29 @@ func (c *sim) nest(call *disk.Call) {
 		}
 	}
 	c.quiet = false
+}
+
+// hang has the device take long for the sync of a record, or of a spare file that a batch makes.
+// Meanwhile the background works, but waits before each piece. A flush waits for the batch.
+func (c *sim) hang(call *disk.Call) {
+	batch := c.applying && len(c.under) == 0
+	switch {
+	case call.Op == disk.OpWrite: // of a segment that begins only the header is written, where others wait
+		if c.record = ""; call.At > 0 && batch {
+			c.record = call.Path
+		}
+		return
+	case call.Op != disk.OpSync || !batch || call.Path != c.record || filepath.Base(filepath.Dir(call.Path)) != journalName || c.slow.IntN(32) > 0:
+		return
+	}
+	what, before := []Step{StepPrepare, StepMerge, StepMergeBeside}[c.slow.IntN(3)], c.disk.Calls()
+	c.Say("step %d within the sync of a record", what)
+	defer func(quiet bool) { c.quiet, c.hangs = quiet, false }(c.quiet)
+	c.quiet, c.hangs = true, true // the model is ahead by this record
+	c.step(what)
+	if c.disk.Calls() > before {
+		c.f.hung++
+	}
 }
 
 // end ends the process.

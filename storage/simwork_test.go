@@ -58,7 +58,9 @@ func (c *sim) apply() {
 	var err error
 	for tries := 0; ; tries++ {
 		c.clocked = 0
+		c.applying = true
 		err = c.s.Apply(&d.b)
+		c.applying = false
 		c.time = max(before.time, c.clocked)
 		c.come[next].time = c.time
 		if !errors.Is(err, ErrFull) || c.dead {
