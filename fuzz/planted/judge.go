@@ -127,7 +127,7 @@ func Judge(t *testing.T, bugs []Bug) {
 }
 
 var (
-	failedTest  = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)|^(fatal error: .*)`)
+	failedTest  = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^panic: (.*)|^(fatal error: .*)|^\d{4}/\d\d/\d\d [\d:]{8} .*`) // the last is Badger's end
 	skippedTest = regexp.MustCompile(`(?m)^.*\n--- SKIP: `)
 )
 
