@@ -204,7 +204,7 @@ func (d *deletedKeys) add(key content.FixedKey) {
 }
 
 // The memory of windows that are in tables. Else each would leave all of its own to the collector.
-// A batch would wait, too, while places are copied to fresh memory, 20 ms for some MiB.
+// A batch would wait, too, while places that grow are copied to fresh memory.
 var (
 	pendingPieces = sync.Pool{New: func() any { return new([piece]pending) }}
 	deletedPieces = sync.Pool{New: func() any { return new([piece]content.FixedKey) }}
