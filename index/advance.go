@@ -40,18 +40,18 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 	if !ok || ago < 0 {
 		return Event{}, false
 	}
-	switch x.timers.at(timer).delivery {
+	switch x.timers.At(timer).delivery {
 	case windowTimer:
 		q, identity := x.endWindow(timer)
 		return Event{Kind: WindowEnded, Packet: Packet{Queue: q, Identity: identity}}, true
 	case alarmTimer:
-		q := QueueID(x.timers.at(timer).entry)
+		q := QueueID(x.timers.At(timer).entry)
 		x.SetAlarm(q, 0)
 		return Event{Kind: Alarm, Packet: Packet{Queue: q}}, true
 	case meterTimer:
 		return x.endWait(timer), true
 	}
-	return x.advance(x.timers.at(timer).entry, now), true
+	return x.advance(x.timers.At(timer).entry, now), true
 }
 
 // AdvancePacket is Advance for one packet: false when nothing is due for it, or its number is not
@@ -76,18 +76,18 @@ func (x *Index) AdvanceHolder(q QueueID, unique []byte, now, steady int64) (Even
 		_, identity := x.endWindow(w)
 		return Event{Kind: WindowEnded, Packet: Packet{Queue: q, Identity: identity}}, true
 	}
-	w := x.forest.walkPriority(&u.tree, g, Newest)
-	if w.done() {
+	w := x.forest.WalkPriority(&u.tree, g, Newest)
+	if w.Done() {
 		return Event{}, false
 	}
-	_, id := w.at()
+	_, id := w.At()
 	return x.AdvancePacket(ID(id), now, steady)
 }
 
 // advance makes the change that is due for a packet.
 func (x *Index) advance(id uint32, now int64) Event {
-	e := x.entries.at(id)
-	if expiry := join64(x.timers.at(e.timer).expiry); e.state == Dead || expiry != 0 && expiry <= now {
+	e := x.entries.At(id)
+	if expiry := join64(x.timers.At(e.timer).expiry); e.state == Dead || expiry != 0 && expiry <= now {
 		ev := Event{Kind: Expired, Packet: x.packet(id, e)}
 		x.remove(id, e)
 		return ev

@@ -10,10 +10,10 @@ func (x *Index) SetAlarm(q QueueID, at int64) {
 	if !x.hasQueue(q) {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.alarm == 0 && at != 0 {
-		u.alarm = x.timers.alloc()
-		t := x.timers.at(u.alarm)
+		u.alarm = x.timers.Alloc()
+		t := x.timers.At(u.alarm)
 		t.entry, t.delivery = uint32(q), alarmTimer
 	}
 	if u.alarm == 0 {
@@ -21,7 +21,7 @@ func (x *Index) SetAlarm(q QueueID, at int64) {
 	}
 	x.timers.schedule(u.alarm, wall, at)
 	if at == 0 {
-		x.timers.free(u.alarm)
+		x.timers.Free(u.alarm)
 		u.alarm = 0
 	}
 }

@@ -1,28 +1,32 @@
 package index
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // byState is the packets of a queue that cannot be selected, in a tree for each state; those that
 // are Ready have priority 0. It exists while there is one.
 type byState struct {
-	trees  [Damaged]tree
-	byTime tree  // the Delayed ones once more, soonest first: places are those of timePlace
-	ended  int64 // bytes of packets that are Dead, Done or Damaged
+	trees  [Damaged]tree.Tree
+	byTime tree.Tree // the Delayed ones once more, soonest first: places are those of timePlace
+	ended  int64     // bytes of packets that are Dead, Done or Damaged
 }
 
-func (a *byState) freeLink() *uint32 { return &a.trees[0].root }
+func (a *byState) FreeLink() *uint32 { return &a.trees[0].Count }
 
-func (a *byState) tree(s State) *tree { return &a.trees[s-Ready] }
+func (a *byState) tree(s State) *tree.Tree { return &a.trees[s-Ready] }
 
 // count is how many packets of the queue are in a state and cannot be selected.
-func (a *byState) count(s State) int { return int(a.tree(s).count) }
+func (a *byState) count(s State) int { return int(a.tree(s).Count) }
 
 // linkByState puts a packet that cannot be selected into its tree.
 func (x *Index) linkByState(u *queue, id uint32, e *entry) {
 	if u.byState == 0 {
-		u.byState = x.byStates.alloc()
+		u.byState = x.byStates.Alloc()
 	}
-	a := x.byStates.at(u.byState)
+	a := x.byStates.At(u.byState)
 	x.mustInsert(a.tree(e.state), e.place(), id)
 	if e.state == Delayed {
 		x.mustInsert(&a.byTime, x.timePlace(e), id)
@@ -34,32 +38,32 @@ func (x *Index) linkByState(u *queue, id uint32, e *entry) {
 
 // unlinkByState is the reverse of linkByState.
 func (x *Index) unlinkByState(u *queue, e *entry) {
-	a := x.byStates.at(u.byState)
-	x.forest.remove(a.tree(e.state), e.place())
+	a := x.byStates.At(u.byState)
+	x.forest.Remove(a.tree(e.state), e.place())
 	if e.state == Delayed {
-		x.forest.remove(&a.byTime, x.timePlace(e))
+		x.forest.Remove(&a.byTime, x.timePlace(e))
 	}
 	if e.state >= Dead {
 		a.ended -= int64(e.size)
 	}
 	if *a == (byState{}) {
-		x.byStates.free(u.byState)
+		x.byStates.Free(u.byState)
 		u.byState = 0
 	}
 }
 
 // timePlace returns the place of a Delayed packet among the others of its queue: its moment in 42
 // bits, and then its sequence.
-func (x *Index) timePlace(e *entry) place {
+func (x *Index) timePlace(e *entry) tree.Place {
 	if e.timer == 0 {
 		return timePlace(0, e.seqNumber())
 	}
-	return timePlace(join64(x.timers.at(e.timer).until), e.seqNumber())
+	return timePlace(join64(x.timers.At(e.timer).until), e.seqNumber())
 }
 
-func timePlace(until int64, seq uint64) place {
+func timePlace(until int64, seq uint64) tree.Place {
 	const low, bits = 10, 64 - 10
-	return place{uint32(min(until>>low, 1<<32-1)), uint64(until)<<bits | (seq+1<<(bits-1))&(1<<bits-1)}
+	return tree.Place{Priority: uint32(min(until>>low, 1<<32-1)), Seq: uint64(until)<<bits | (seq+1<<(bits-1))&(1<<bits-1)}
 }
 
 // Place is a packet's place in the order of a queue. Delayed packets have theirs in the order of
@@ -76,7 +80,7 @@ type Place struct {
 func (p Packet) Place() Place {
 	if p.State == Delayed {
 		at := timePlace(p.Until, p.Seq)
-		return Place{Priority: at.priority, Seq: at.seq}
+		return Place{Priority: at.Priority, Seq: at.Seq}
 	}
 	if p.State != Ready || p.Priority == 0 {
 		p.Share = 0
@@ -106,18 +110,18 @@ func (x *Index) List(q QueueID, s State, after Place, n int, dst []Packet) []Pac
 // left out: they cost nothing. It is valid until the index changes.
 func (x *Index) Each(q QueueID, s State, after Place, f Filter, share []byte) iter.Seq2[Packet, bool] {
 	return func(yield func(Packet, bool) bool) {
-		from := place{after.Priority, after.Seq}
-		if from != (place{}) {
-			from = from.plusOne()
+		from := tree.Place{Priority: after.Priority, Seq: after.Seq}
+		if from != (tree.Place{}) {
+			from = from.PlusOne()
 		}
-		if !x.hasQueue(q) || s < Ready || s > Damaged || from == (place{}) && after != (Place{}) {
+		if !x.hasQueue(q) || s < Ready || s > Damaged || from == (tree.Place{}) && after != (Place{}) {
 			return
 		}
-		u := x.queues.at(uint32(q))
+		u := x.queues.At(uint32(q))
 		once := x.oncePerLane(u, f, share)
 		o := openWalks{x: x, end: Oldest, from: from, accepts: once, perLane: passedLane}
 		if u.byState != 0 && after.Share == 0 {
-			if a := x.byStates.at(u.byState); s == Delayed {
+			if a := x.byStates.At(u.byState); s == Delayed {
 				o.open(&a.byTime)
 			} else {
 				o.open(a.tree(s))
@@ -130,7 +134,7 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter, share []byte) it
 			return
 		}
 		for next := range u.shares.behind(after.Share, share) {
-			if o.from = (place{}); next.num == after.Share {
+			if o.from = (tree.Place{}); next.num == after.Share {
 				o.from = from
 			}
 			if o.openLanes(&next.lanes, false); !x.giveAll(&o, once, yield) {
@@ -144,8 +148,8 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter, share []byte) it
 // wants no more.
 func (x *Index) giveAll(o *openWalks, accepts func(LaneID) bool, yield func(Packet, bool) bool) bool {
 	for len(o.heap) > 0 {
-		_, id := o.heap[0].walk.at()
-		if e := x.entries.at(id); !yield(x.packet(id, e), accepts(e.lane)) {
+		_, id := o.heap[0].At()
+		if e := x.entries.At(id); !yield(x.packet(id, e), accepts(e.lane)) {
 			return false
 		}
 		o.take() // not before: it may open many lanes, and the caller may want no more
@@ -163,7 +167,7 @@ func (x *Index) oncePerLane(u *queue, f Filter, share []byte) func(LaneID) bool 
 	return func(id LaneID) bool {
 		takes, asked := answers[id]
 		if !asked {
-			takes = x.inShare(u, x.lanes.at(uint32(id)), share) && x.accepts(id, f)
+			takes = x.inShare(u, x.lanes.At(uint32(id)), share) && x.accepts(id, f)
 			answers[id] = takes
 		}
 		return takes

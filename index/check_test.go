@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
 )
 
 // Check verifies every invariant of the index, at a cost of O(packets), and describes the first
@@ -16,10 +18,7 @@ func (x *Index) Check() error {
 			return err
 		}
 	}
-	if err := c.same("entries", x.entries.live, c.seen); err != nil {
-		return err
-	}
-	return c.same("nodes", x.forest.live, c.nodes)
+	return c.same("entries", x.entries.Live, c.seen)
 }
 
 // checker compares what the entries say with what every other structure says.
@@ -30,7 +29,6 @@ type checker struct {
 	due         [clocks]uint32 // of them scheduled
 	delivered   uint32         // with a delivery
 	byStates    uint32
-	nodes       uint32 // of all trees
 	largeGroups uint32
 	queues      map[QueueID]Counts
 	hashed      map[QueueID]uint32           // selectable packets with a hash
@@ -48,8 +46,8 @@ type groupTally struct{ ready, others uint32 }
 // entries adds up what the entries say and checks their timers.
 func (c *checker) entries() error {
 	x := c.x
-	for id := uint32(1); id < x.entries.used; id++ {
-		e := x.entries.at(id)
+	for id := uint32(1); id < x.entries.Used; id++ {
+		e := x.entries.At(id)
 		if e.state == 0 {
 			continue
 		}
@@ -60,7 +58,7 @@ func (c *checker) entries() error {
 		if e.state > Damaged || !x.hasLane(e.lane) {
 			return fmt.Errorf("index: packet %d has state %d and lane %d: expected known ones", id, e.state, e.lane)
 		}
-		l := x.lanes.at(uint32(e.lane))
+		l := x.lanes.At(uint32(e.lane))
 		counts := c.queues[l.queue]
 		counts.Bytes += int64(e.size)
 		if e.state >= Dead {
@@ -108,13 +106,13 @@ func (c *checker) entries() error {
 			c.groups[e.group] = g
 		}
 		if e.rare&rareUnique != 0 {
-			g := c.uniques[x.uniques.groups.at(id)]
+			g := c.uniques[x.uniques.groups.At(id)]
 			if !e.state.unfinished() {
 				g.others++
 			} else {
 				g.ready++
 			}
-			c.uniques[x.uniques.groups.at(id)] = g
+			c.uniques[x.uniques.groups.At(id)] = g
 		}
 		if err := c.timer(id, e); err != nil {
 			return err
@@ -126,7 +124,7 @@ func (c *checker) entries() error {
 func (c *checker) meter(m *meter) {
 	if m.marker != 0 {
 		c.timed++
-		c.due[steady] += min(1, c.x.timers.at(m.marker).pos) // 0 of one in ended that was due
+		c.due[steady] += min(1, c.x.timers.At(m.marker).pos) // 0 of one in ended that was due
 	}
 }
 
@@ -135,7 +133,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 		return nil
 	}
 	c.timed++
-	t := c.x.timers.at(e.timer)
+	t := c.x.timers.At(e.timer)
 	if t.empty() || (e.state == Ready || e.state >= Done) && t.until != [2]uint32{} {
 		return fmt.Errorf("index: packet %d keeps a timer that it does not need", id)
 	}
@@ -148,7 +146,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.entry != id {
 		return fmt.Errorf("index: timer %d of packet %d belongs to packet %d", e.timer, id, t.entry)
 	}
-	when := t.dueAt(e.state, c.x.queues.at(uint32(c.x.lanes.at(uint32(e.lane)).queue)).keepDead())
+	when := t.dueAt(e.state, c.x.queues.At(uint32(c.x.lanes.At(uint32(e.lane)).queue)).keepDead())
 	if when == 0 {
 		if t.pos != 0 {
 			return fmt.Errorf("index: packet %d waits for nothing but is scheduled", id)
@@ -160,7 +158,7 @@ func (c *checker) timer(id uint32, e *entry) error {
 	if t.pos == 0 || t.pos > h.n {
 		return fmt.Errorf("index: packet %d waits for %d but is not scheduled", id, when)
 	}
-	if s := h.items.at(t.pos - 1); s.timer != e.timer || join64(s.when) != when {
+	if s := h.items.At(t.pos - 1); s.timer != e.timer || join64(s.when) != when {
 		return fmt.Errorf("index: packet %d waits for %d but its place in the heap says %d", id, when, join64(s.when))
 	}
 	return nil
@@ -170,30 +168,30 @@ func (c *checker) timer(id uint32, e *entry) error {
 func (c *checker) allLanes() error {
 	x := c.x
 	live := uint32(0)
-	for id := uint32(1); id < x.lanes.used; id++ {
+	for id := uint32(1); id < x.lanes.Used; id++ {
 		if !x.hasLane(LaneID(id)) {
 			continue
 		}
 		live++
-		l := x.lanes.at(id)
+		l := x.lanes.At(id)
 		if l.gives {
-			if n := c.twins[LaneID(id)]; l.tree.count != n || l.packets+uint32(l.twin) != 0 {
+			if n := c.twins[LaneID(id)]; l.tree.Count != n || l.packets+uint32(l.twin) != 0 {
 				return fmt.Errorf("index: twin %d is %+v: its packets are %d", id, *l, n)
 			}
-			err := c.tree(&l.tree, func(k place, p uint32) bool {
+			err := c.tree(&l.tree, func(k tree.Place, p uint32) bool {
 				e := x.entry(ID(p))
-				return e != nil && e.selectable() && e.rare&rareGives != 0 && x.lanes.at(uint32(e.lane)).twin == LaneID(id) && e.place() == k
+				return e != nil && e.selectable() && e.rare&rareGives != 0 && x.lanes.At(uint32(e.lane)).twin == LaneID(id) && e.place() == k
 			})
 			if err != nil {
 				return fmt.Errorf("twin %d: %w", id, err)
 			}
 			continue
 		}
-		if want := c.lanes[LaneID(id)]; l.packets != want.packets || l.tree.count != want.selectable {
+		if want := c.lanes[LaneID(id)]; l.packets != want.packets || l.tree.Count != want.selectable {
 			return fmt.Errorf("index: lane %d counts %d packets, %d selectable: its packets are %d and %d",
-				id, l.packets, l.tree.count, want.packets, want.selectable)
+				id, l.packets, l.tree.Count, want.packets, want.selectable)
 		}
-		err := c.tree(&l.tree, func(k place, p uint32) bool {
+		err := c.tree(&l.tree, func(k tree.Place, p uint32) bool {
 			e := x.entry(ID(p))
 			return e != nil && e.selectable() && e.lane == LaneID(id) && e.place() == k
 		})
@@ -201,10 +199,10 @@ func (c *checker) allLanes() error {
 			return fmt.Errorf("lane %d: %w", id, err)
 		}
 		counts := c.queues[l.queue]
-		counts.Priorities += int(l.tree.priorities)
+		counts.Priorities += int(l.tree.Priorities)
 		c.queues[l.queue] = counts
 	}
-	return c.same("lanes", x.lanes.live, live)
+	return c.same("lanes", x.lanes.Live, live)
 }
 
 // allQueues checks counts, lanes and the heaps of lanes of each queue.
@@ -218,18 +216,18 @@ func (c *checker) allQueues() error {
 		}
 	}
 	live := uint32(0)
-	for id := uint32(1); id < x.queues.used; id++ {
+	for id := uint32(1); id < x.queues.Used; id++ {
 		q := QueueID(id)
 		if !x.hasQueue(q) {
 			continue
 		}
 		live++
-		u := x.queues.at(id)
+		u := x.queues.At(id)
 		if u.rules != nil {
 			c.meter(&u.rules.meter)
 		}
 		if u.alarm != 0 {
-			if t := x.timers.at(u.alarm); t.delivery != alarmTimer || t.entry != id || t.pos == 0 {
+			if t := x.timers.At(u.alarm); t.delivery != alarmTimer || t.entry != id || t.pos == 0 {
 				return fmt.Errorf("index: the alarm of queue %d is timer %d, which is %+v", id, u.alarm, *t)
 			}
 			c.timed++
@@ -258,10 +256,10 @@ func (c *checker) allQueues() error {
 			return fmt.Errorf("queue %d: %w", id, err)
 		}
 	}
-	if err := c.same("byStates", x.byStates.live, c.byStates); err != nil {
+	if err := c.same("byStates", x.byStates.Live, c.byStates); err != nil {
 		return err
 	}
-	return c.same("queues", x.queues.live, live)
+	return c.same("queues", x.queues.Live, live)
 }
 
 // lanesOf checks the lanes of a queue or of a share, and returns them.
@@ -275,14 +273,14 @@ func (c *checker) lanesOf(q QueueID, of *lanes, s *share) (all []LaneID, err err
 			return nil, fmt.Errorf("index: a set of %d lanes beside %d", len(of.set.byKey), of.home)
 		}
 		for key, l := range of.set.byKey {
-			if !x.hasLane(l) || (laneKey{x.lanes.at(uint32(l)).tags, x.lanes.at(uint32(l)).wide}) != key {
+			if !x.hasLane(l) || (laneKey{x.lanes.At(uint32(l)).tags, x.lanes.At(uint32(l)).wide}) != key {
 				return nil, fmt.Errorf("index: lane %d is under %+v, which is not its own", l, key)
 			}
 			all = append(all, l)
 		}
 	}
 	for _, id := range all {
-		l := x.lanes.at(uint32(id))
+		l := x.lanes.At(uint32(id))
 		if l.queue != q || l.share != s {
 			return nil, fmt.Errorf("index: lane %d is of another queue or share", id)
 		}
@@ -290,7 +288,7 @@ func (c *checker) lanesOf(q QueueID, of *lanes, s *share) (all []LaneID, err err
 			return nil, fmt.Errorf("index: lane %d is kept, and empty", id)
 		}
 	}
-	return all, c.laneHeaps(of, all, x.queues.at(uint32(q)).shares != nil)
+	return all, c.laneHeaps(of, all, x.queues.At(uint32(q)).shares != nil)
 }
 
 // order checks the twins of a queue with strict order, and who is in them.
@@ -298,7 +296,7 @@ func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
 	x, st := c.x, u.strict()
 	var twins []LaneID
 	for _, id := range lanes {
-		if t := x.lanes.at(uint32(id)).twin; t != 0 {
+		if t := x.lanes.At(uint32(id)).twin; t != 0 {
 			twins = append(twins, t)
 		}
 	}
@@ -330,9 +328,9 @@ func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
 		return fmt.Errorf("index: lanes have twins %v, kept are %v", twins, all)
 	}
 	held, firsts, keys := make(map[uint32]uint32), 0, make(map[uint32]*entry)
-	for id := uint32(1); id < x.entries.used; id++ {
-		e := x.entries.at(id)
-		if e.state == 0 || x.lanes.at(uint32(e.lane)).queue != q {
+	for id := uint32(1); id < x.entries.Used; id++ {
+		e := x.entries.At(id)
+		if e.state == 0 || x.lanes.At(uint32(e.lane)).queue != q {
 			continue
 		}
 		if e.rare&rareHolds != 0 {
@@ -341,7 +339,7 @@ func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
 		if e.rare&rareGives != 0 {
 			firsts++
 		}
-		if e.selectable() && (keys[e.group] == nil || e.place().before(keys[e.group].place())) {
+		if e.selectable() && (keys[e.group] == nil || e.place().Before(keys[e.group].place())) {
 			keys[e.group] = e
 		}
 		if e.selectable() && e.group == 0 && (e.rare&rareGives != 0) != st.wanted && !st.sorting {
@@ -363,8 +361,8 @@ func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
 			firsts--
 		}
 	}
-	for id := uint32(1); id < x.entries.used; id++ {
-		if e := x.entries.at(id); e.state != 0 && x.lanes.at(uint32(e.lane)).queue == q && e.group == 0 && e.rare&rareGives != 0 {
+	for id := uint32(1); id < x.entries.Used; id++ {
+		if e := x.entries.At(id); e.state != 0 && x.lanes.At(uint32(e.lane)).queue == q && e.group == 0 && e.rare&rareGives != 0 {
 			firsts--
 		}
 	}
@@ -427,7 +425,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 // fresh checks that the lanes that say that they are fresh are noted.
 func (c *checker) fresh(u *queue, lanes []LaneID) error {
 	for _, id := range lanes {
-		if c.x.lanes.at(uint32(id)).fresh && (u.fresh == nil || !slices.Contains(u.fresh.lanes, id)) {
+		if c.x.lanes.At(uint32(id)).fresh && (u.fresh == nil || !slices.Contains(u.fresh.lanes, id)) {
 			return fmt.Errorf("index: lane %d is fresh and not noted", id)
 		}
 	}
@@ -445,25 +443,25 @@ func (c *checker) asideOf(u *queue, q QueueID) error {
 	}
 	c.byStates++
 	for s := Ready; s <= Damaged; s++ {
-		t := x.byStates.at(u.byState).tree(s)
-		if t.count != want[s-Ready] {
-			return fmt.Errorf("index: the tree of %v packets has %d: expected %d", s, t.count, want[s-Ready])
+		t := x.byStates.At(u.byState).tree(s)
+		if t.Count != want[s-Ready] {
+			return fmt.Errorf("index: the tree of %v packets has %d: expected %d", s, t.Count, want[s-Ready])
 		}
-		err := c.tree(t, func(k place, p uint32) bool {
+		err := c.tree(t, func(k tree.Place, p uint32) bool {
 			e := x.entry(ID(p))
-			return e != nil && !e.selectable() && e.state == s && e.place() == k && x.lanes.at(uint32(e.lane)).queue == q
+			return e != nil && !e.selectable() && e.state == s && e.place() == k && x.lanes.At(uint32(e.lane)).queue == q
 		})
 		if err != nil {
 			return fmt.Errorf("%v packets: %w", s, err)
 		}
 	}
-	t := &x.byStates.at(u.byState).byTime
-	if t.count != want[Delayed-Ready] {
-		return fmt.Errorf("index: the tree of moments has %d packets: expected %d", t.count, want[Delayed-Ready])
+	t := &x.byStates.At(u.byState).byTime
+	if t.Count != want[Delayed-Ready] {
+		return fmt.Errorf("index: the tree of moments has %d packets: expected %d", t.Count, want[Delayed-Ready])
 	}
-	return c.tree(t, func(k place, p uint32) bool {
+	return c.tree(t, func(k tree.Place, p uint32) bool {
 		e := x.entry(ID(p))
-		return e != nil && e.state == Delayed && x.timePlace(e) == k && x.lanes.at(uint32(e.lane)).queue == q
+		return e != nil && e.state == Delayed && x.timePlace(e) == k && x.lanes.At(uint32(e.lane)).queue == q
 	})
 }
 
@@ -471,7 +469,7 @@ func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 	x := c.x
 	if of.set == nil {
 		for _, id := range lanes {
-			if l := x.lanes.at(uint32(id)); l.pos[Newest]+l.pos[Oldest] != 0 || l.pos[worst] != 0 && !shared {
+			if l := x.lanes.At(uint32(id)); l.pos[Newest]+l.pos[Oldest] != 0 || l.pos[worst] != 0 && !shared {
 				return errors.New("index: a lone lane is in a heap")
 			}
 		}
@@ -480,8 +478,8 @@ func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 	for _, end := range of.set.ends {
 		want := 0
 		for _, id := range lanes {
-			l := x.lanes.at(uint32(id))
-			if l.tree.count == 0 {
+			l := x.lanes.At(uint32(id))
+			if l.tree.Count == 0 {
 				if l.pos[end] != 0 {
 					return fmt.Errorf("index: lane %d is in a heap and empty", id)
 				}
@@ -495,7 +493,7 @@ func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 			if head, _ := x.head(l, end); head != heap[pos-1].place {
 				return fmt.Errorf("index: lane %d selects %v but its heap says %v", id, head, heap[pos-1].place)
 			}
-			if pos > 1 && end.earlier(heap[pos-1].place, heap[pos/2-1].place) {
+			if pos > 1 && end.Earlier(heap[pos-1].place, heap[pos/2-1].place) {
 				return fmt.Errorf("index: lane %d is below a lane that comes after it", id)
 			}
 		}
@@ -517,90 +515,31 @@ func (c *checker) values(u *queue, q QueueID) error {
 		return errors.New("index: a queue without selectable packets has a tree of values")
 	case u.values == unsearchable:
 		return nil
-	case u != x.values.queue && u.values.count != c.hashed[q]:
-		return fmt.Errorf("index: a tree of values has %d packets: expected %d", u.values.count, c.hashed[q])
+	case u != x.values.queue && u.values.Count != c.hashed[q]:
+		return fmt.Errorf("index: a tree of values has %d packets: expected %d", u.values.Count, c.hashed[q])
 	}
-	return c.tree(u.values, func(k place, p uint32) bool {
+	return c.tree(u.values, func(k tree.Place, p uint32) bool {
 		e := x.entry(ID(p))
-		return e != nil && e.selectable() && x.lanes.at(uint32(e.lane)).queue == q && e.hash() != 0 && e.valuePlace() == k
+		return e != nil && e.selectable() && x.lanes.At(uint32(e.lane)).queue == q && e.hash() != 0 && e.valuePlace() == k
 	})
 }
 
-// tree checks the shape of one tree and, with ok, each of its packets.
-func (c *checker) tree(t *tree, ok func(place, uint32) bool) error {
-	if t.count == 0 {
-		if *t != (tree{}) {
-			return fmt.Errorf("index: an empty tree is %+v", *t)
+// tree checks that a tree has as many packets as it says, in their order and each of them ok.
+func (c *checker) tree(t *tree.Tree, ok func(tree.Place, uint32) bool) error {
+	var n, priorities uint32
+	var last tree.Place
+	for w := c.x.forest.Walk(t, Oldest); !w.Done(); w.Next() {
+		k, id := w.At()
+		if n > 0 && !last.Before(k) || !ok(k, id) {
+			return fmt.Errorf("index: a tree has packet %d at %v behind %v, where it does not belong", id, k, last)
 		}
-		return nil
-	}
-	if t.depth == 0 {
-		if want := (tree{root: t.root, count: 1, priorities: 1, lone: t.lone}); *t != want || !ok(t.lonePlace(), t.root) {
-			return fmt.Errorf("index: a tree without nodes is %+v", *t)
+		if n == 0 || k.Priority != last.Priority {
+			priorities++
 		}
-		return nil
+		n, last = n+1, k
 	}
-	f := &c.x.forest
-	total, prev := uint32(0), uint32(0)
-	priorities, latest := uint32(0), uint32(0)
-	var visit func(id uint32, depth int, low, high place) error
-	visit = func(id uint32, depth int, low, high place) error {
-		c.nodes++
-		n := f.at(id)
-		if n.n == 0 || n.n > fan || n.leaf != (depth == 1) {
-			return fmt.Errorf("index: node %d has %d keys %d levels above the leaves", id, n.n, depth-1)
-		}
-		for i := 0; i < int(n.n); i++ {
-			k := n.key(i)
-			if i > 0 && !n.key(i-1).before(k) || k.before(low) || high.before(k) {
-				return fmt.Errorf("index: node %d has %v at %d: out of order", id, k, i)
-			}
-			if n.leaf && !ok(k, n.ids[i]) {
-				return fmt.Errorf("index: node %d has packet %d at %v, where it does not belong", id, n.ids[i], k)
-			}
-			if n.leaf {
-				if priorities == 0 || k.priority != latest {
-					priorities, latest = priorities+1, k.priority
-				}
-				continue
-			}
-			if i > 0 && f.at(n.ids[i-1]).n <= small && f.at(n.ids[i]).n <= small {
-				return fmt.Errorf("index: node %d has small neighbours at %d", id, i)
-			}
-			to := high
-			if i+1 < int(n.n) {
-				to = n.key(i + 1).minusOne()
-			}
-			if err := visit(n.ids[i], depth-1, k, to); err != nil {
-				return err
-			}
-		}
-		if n.leaf {
-			if n.prev != prev || prev == 0 && t.first != id || prev != 0 && f.at(prev).next != id {
-				return fmt.Errorf("index: leaf %d is not linked behind leaf %d", id, prev)
-			}
-			prev = id
-			total += uint32(n.n)
-		}
-		return nil
-	}
-	if err := visit(t.root, int(t.depth), place{}, place{^uint32(0), ^uint64(0)}); err != nil {
-		return err
-	}
-	if total != t.count || t.last != prev || f.at(prev).next != 0 {
-		return fmt.Errorf("index: a tree of %d packets up to leaf %d says %d up to %d", total, prev, t.count, t.last)
-	}
-	if priorities != t.priorities {
-		return fmt.Errorf("index: a tree of %d priorities says %d", priorities, t.priorities)
+	if n != t.Count || priorities != t.Priorities {
+		return fmt.Errorf("index: a tree of %d packets and %d priorities says %d and %d", n, priorities, t.Count, t.Priorities)
 	}
 	return nil
-}
-
-// minusOne is the place just before.
-func (a place) minusOne() place {
-	if a.seq == 0 {
-		a.priority--
-	}
-	a.seq--
-	return a
 }

@@ -12,7 +12,10 @@ type Delivery struct {
 	Cancelled             bool   // the caller's own: the packet goes when its claim ends
 }
 
-func (d *Delivery) freeLink() *uint32 { return &d.Consumer }
+// delivery is a Delivery where it is kept.
+type delivery struct{ Delivery }
+
+func (d *delivery) FreeLink() *uint32 { return &d.Consumer }
 
 // Delivery returns what was tried with a packet; the zero value when that is nothing, or the number
 // is not in use.
@@ -22,8 +25,8 @@ func (x *Index) Delivery(id ID) Delivery {
 		return Delivery{}
 	}
 	if e.timer != 0 {
-		if d := x.timers.at(e.timer).delivery; d != 0 {
-			return *x.deliveries.at(d)
+		if d := x.timers.At(e.timer).delivery; d != 0 {
+			return x.deliveries.At(d).Delivery
 		}
 	}
 	return Delivery{}
@@ -46,7 +49,7 @@ func (x *Index) SetDelivery(id ID, d Delivery) bool {
 // stray is what a packet adds to the strays of its queue.
 func (x *Index) stray(e *entry) int32 {
 	if e.timer != 0 && e.state <= Dead {
-		if d := x.timers.at(e.timer).delivery; d != 0 && x.deliveries.at(d).Origin != 0 {
+		if d := x.timers.At(e.timer).delivery; d != 0 && x.deliveries.At(d).Origin != 0 {
 			return 1
 		}
 	}
@@ -104,18 +107,18 @@ func (x *Index) setDelivery(id uint32, e *entry, d Delivery) {
 	if d != (Delivery{}) {
 		t := x.timer(id, e)
 		if t.delivery == 0 {
-			t.delivery = x.deliveries.alloc()
+			t.delivery = x.deliveries.Alloc()
 		}
-		x.countOrigin(x.deliveries.at(t.delivery).Origin, d.Origin)
-		*x.deliveries.at(t.delivery) = d
+		x.countOrigin(x.deliveries.At(t.delivery).Origin, d.Origin)
+		x.deliveries.At(t.delivery).Delivery = d
 		return
 	}
 	if e.timer == 0 {
 		return
 	}
-	if t := x.timers.at(e.timer); t.delivery != 0 {
-		x.countOrigin(x.deliveries.at(t.delivery).Origin, 0)
-		x.deliveries.free(t.delivery)
+	if t := x.timers.At(e.timer); t.delivery != 0 {
+		x.countOrigin(x.deliveries.At(t.delivery).Origin, 0)
+		x.deliveries.Free(t.delivery)
 		t.delivery = 0
 		x.freeTimerIfEmpty(e)
 	}
@@ -154,17 +157,17 @@ func (x *Index) FreedOrigins() []uint32 {
 // timer returns the timer of a packet, a new one if it has none.
 func (x *Index) timer(id uint32, e *entry) *timer {
 	if e.timer == 0 {
-		e.timer = x.timers.alloc()
-		x.timers.at(e.timer).entry = id
+		e.timer = x.timers.Alloc()
+		x.timers.At(e.timer).entry = id
 	}
-	return x.timers.at(e.timer)
+	return x.timers.At(e.timer)
 }
 
 // freeTimerIfEmpty takes a timer that holds nothing from its packet.
 func (x *Index) freeTimerIfEmpty(e *entry) {
-	if x.timers.at(e.timer).empty() {
+	if x.timers.At(e.timer).empty() {
 		x.timers.schedule(e.timer, e.state.clock(), 0)
-		x.timers.free(e.timer)
+		x.timers.Free(e.timer)
 		e.timer = 0
 	}
 }
@@ -172,7 +175,7 @@ func (x *Index) freeTimerIfEmpty(e *entry) {
 // schedule puts a packet's timer, if it has one, where its state says.
 func (x *Index) schedule(e *entry) {
 	if e.timer != 0 {
-		x.timers.schedule(e.timer, e.state.clock(), x.timers.at(e.timer).dueAt(e.state, x.queueOf(e).keepDead()))
+		x.timers.schedule(e.timer, e.state.clock(), x.timers.At(e.timer).dueAt(e.state, x.queueOf(e).keepDead()))
 	}
 }
 
@@ -181,7 +184,7 @@ func (x *Index) schedule(e *entry) {
 // RescheduleDead.
 func (x *Index) KeepDead(q QueueID, keep int64) {
 	if x.hasQueue(q) {
-		x.queues.at(uint32(q)).setRules(func(r *rules) { r.keepDead = keep })
+		x.queues.At(uint32(q)).setRules(func(r *rules) { r.keepDead = keep })
 	}
 }
 
@@ -192,7 +195,7 @@ func (x *Index) RescheduleDead(q QueueID, after Place, n int) (last Place, more 
 		if n--; n < 0 {
 			return after, true
 		}
-		x.schedule(x.entries.at(uint32(p.ID)))
+		x.schedule(x.entries.At(uint32(p.ID)))
 		after = p.Place()
 	}
 	return after, false

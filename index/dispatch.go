@@ -3,6 +3,8 @@ package index
 import (
 	"cmp"
 	"slices"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
 )
 
 // SubscriberID is the number of a subscriber in a [Dispatch]; 0 is none. The numbers of removed
@@ -35,9 +37,9 @@ type WaitListID uint32
 // on a subscriber costs O(its subscriptions), and Waiting O(classes in the list). A place in the
 // middle of a wait list costs O(those that began to wait later).
 type Dispatch struct {
-	subscribers   slab[subscriber, *subscriber]
-	subscriptions slab[subscription, *subscription]
-	waitLists     slab[waitList, *waitList]
+	subscribers   tree.Slab[subscriber, *subscriber]
+	subscriptions tree.Slab[subscription, *subscription]
+	waitLists     tree.Slab[waitList, *waitList]
 	clock         uint64 // counts the moments that subscriber.since names
 }
 
@@ -52,7 +54,7 @@ type subscriber struct {
 	next    uint32 // links free slots
 }
 
-func (s *subscriber) freeLink() *uint32 { return &s.next }
+func (s *subscriber) FreeLink() *uint32 { return &s.next }
 
 // canTake reports whether the subscriber can take a delivery.
 func (s *subscriber) canTake() bool { return s.credits > 0 && !s.paused }
@@ -65,7 +67,7 @@ type subscription struct {
 	listNext, listPrev uint32 // neighbours in the list
 }
 
-func (s *subscription) freeLink() *uint32 { return &s.next }
+func (s *subscription) FreeLink() *uint32 { return &s.next }
 
 // Class is a number that the owner gives to subscribers that take the same packets.
 type Class uint32
@@ -77,7 +79,7 @@ type waitList struct {
 	next  uint32 // links free slots
 }
 
-func (w *waitList) freeLink() *uint32 { return &w.next }
+func (w *waitList) FreeLink() *uint32 { return &w.next }
 
 // line is the subscriptions of one class, the longest waiting first.
 type line struct {
@@ -100,10 +102,10 @@ type list struct {
 func NewDispatch() *Dispatch { return new(Dispatch) }
 
 // AddList makes a wait list without subscriptions.
-func (d *Dispatch) AddList() WaitListID { return WaitListID(d.waitLists.alloc()) }
+func (d *Dispatch) AddList() WaitListID { return WaitListID(d.waitLists.Alloc()) }
 
 // RemoveList removes a wait list without subscriptions.
-func (d *Dispatch) RemoveList(w WaitListID) { d.waitLists.free(uint32(w)) }
+func (d *Dispatch) RemoveList(w WaitListID) { d.waitLists.Free(uint32(w)) }
 
 // IsEmpty says that a wait list has no subscriptions.
 func (d *Dispatch) IsEmpty(w WaitListID) bool {
@@ -121,8 +123,8 @@ func (d *Dispatch) AskAnew(w WaitListID) {
 
 // Add makes a subscriber of a class without credits or subscriptions.
 func (d *Dispatch) Add(c Class) SubscriberID {
-	id := d.subscribers.alloc()
-	u := d.subscribers.at(id)
+	id := d.subscribers.Alloc()
+	u := d.subscribers.At(id)
 	u.used, u.class = true, c
 	return SubscriberID(id)
 }
@@ -136,7 +138,7 @@ func (d *Dispatch) Remove(s SubscriberID) {
 	for u.first != 0 {
 		d.unsubscribe(u, u.first)
 	}
-	d.subscribers.free(uint32(s))
+	d.subscribers.Free(uint32(s))
 }
 
 // Subscribe adds a subscription; false, and nothing changes, when there is one already.
@@ -145,11 +147,11 @@ func (d *Dispatch) Subscribe(s SubscriberID, w WaitListID) bool {
 	if u == nil || !d.IsEmpty(w) && d.find(u, w) != 0 {
 		return false
 	}
-	id := d.subscriptions.alloc()
-	n := d.subscriptions.at(id)
+	id := d.subscriptions.Alloc()
+	n := d.subscriptions.At(id)
 	n.subscriber, n.to, n.next = s, w, u.first
 	if u.first != 0 {
-		d.subscriptions.at(u.first).prev = id
+		d.subscriptions.At(u.first).prev = id
 	}
 	u.first = id
 	d.addToList(id, u.canTake())
@@ -178,7 +180,7 @@ func (d *Dispatch) find(u *subscriber, w WaitListID) uint32 {
 			id = d.waitList(w).lines[i].last
 		}
 		for id != 0 && d.since(id) > u.since {
-			id = d.subscriptions.at(id).listPrev
+			id = d.subscriptions.At(id).listPrev
 		}
 		if id == 0 || d.since(id) != u.since {
 			return 0
@@ -186,8 +188,8 @@ func (d *Dispatch) find(u *subscriber, w WaitListID) uint32 {
 		return id
 	}
 	id := u.first
-	for id != 0 && d.subscriptions.at(id).to != w {
-		id = d.subscriptions.at(id).next
+	for id != 0 && d.subscriptions.At(id).to != w {
+		id = d.subscriptions.At(id).next
 	}
 	return id
 }
@@ -220,7 +222,7 @@ func (d *Dispatch) Waiting(list WaitListID, takes func(c Class, asked uint64) (u
 		l := &lines[i]
 		asked, ok := takes(l.class, l.asked)
 		if l.asked = asked; ok {
-			return d.subscriptions.at(l.first).subscriber, true
+			return d.subscriptions.At(l.first).subscriber, true
 		}
 	}
 	return 0, false
@@ -252,8 +254,8 @@ func (d *Dispatch) SetPaused(s SubscriberID, paused bool) {
 // Lists appends the wait lists that a subscriber has subscribed to, in no particular order.
 func (d *Dispatch) Lists(s SubscriberID, dst []WaitListID) []WaitListID {
 	if u := d.subscriber(s); u != nil {
-		for id := u.first; id != 0; id = d.subscriptions.at(id).next {
-			dst = append(dst, d.subscriptions.at(id).to)
+		for id := u.first; id != 0; id = d.subscriptions.At(id).next {
+			dst = append(dst, d.subscriptions.At(id).to)
 		}
 	}
 	return dst
@@ -269,19 +271,19 @@ func (d *Dispatch) Subscribers(w WaitListID, dst []SubscriberID) []SubscriberID 
 
 // subscribersOf appends the subscribers of a list to dst.
 func (d *Dispatch) subscribersOf(l list, dst []SubscriberID) []SubscriberID {
-	for id := l.first; id != 0; id = d.subscriptions.at(id).listNext {
-		dst = append(dst, d.subscriptions.at(id).subscriber)
+	for id := l.first; id != 0; id = d.subscriptions.At(id).listNext {
+		dst = append(dst, d.subscriptions.At(id).subscriber)
 	}
 	return dst
 }
 
-func (d *Dispatch) waitList(w WaitListID) *waitList { return d.waitLists.at(uint32(w)) }
+func (d *Dispatch) waitList(w WaitListID) *waitList { return d.waitLists.At(uint32(w)) }
 
 func (d *Dispatch) subscriber(s SubscriberID) *subscriber {
-	if !d.subscribers.has(uint32(s)) {
+	if !d.subscribers.Has(uint32(s)) {
 		return nil
 	}
-	if u := d.subscribers.at(uint32(s)); u.used {
+	if u := d.subscribers.At(uint32(s)); u.used {
 		return u
 	}
 	return nil
@@ -301,7 +303,7 @@ func (d *Dispatch) update(u *subscriber, credits uint32, paused bool) {
 
 // moveAll moves all subscriptions of a subscriber to their places in the lists they belong to.
 func (d *Dispatch) moveAll(u *subscriber, was, is bool) {
-	for id := u.first; id != 0; id = d.subscriptions.at(id).next {
+	for id := u.first; id != 0; id = d.subscriptions.At(id).next {
 		d.removeFromList(id, was)
 		d.addToList(id, is)
 	}
@@ -309,27 +311,27 @@ func (d *Dispatch) moveAll(u *subscriber, was, is bool) {
 
 // unsubscribe frees a subscription.
 func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
-	n := d.subscriptions.at(id)
+	n := d.subscriptions.At(id)
 	d.removeFromList(id, u.canTake())
 	if n.next != 0 {
-		d.subscriptions.at(n.next).prev = n.prev
+		d.subscriptions.At(n.next).prev = n.prev
 	}
 	if n.prev != 0 {
-		d.subscriptions.at(n.prev).next = n.next
+		d.subscriptions.At(n.prev).next = n.next
 	} else {
 		u.first = n.next
 	}
-	d.subscriptions.free(id)
+	d.subscriptions.Free(id)
 }
 
 // addToList puts a subscription into one of the lists of its wait list, behind those that waited
 // before it.
 func (d *Dispatch) addToList(id uint32, waiting bool) {
-	n := d.subscriptions.at(id)
+	n := d.subscriptions.At(id)
 	w := d.waitList(n.to)
 	l := &w.idle
 	if waiting {
-		class := d.subscribers.at(uint32(n.subscriber)).class
+		class := d.subscribers.At(uint32(n.subscriber)).class
 		i := w.line(class)
 		if i < 0 {
 			i = len(w.lines)
@@ -339,15 +341,15 @@ func (d *Dispatch) addToList(id uint32, waiting bool) {
 	}
 	n.listPrev, n.listNext = l.last, 0
 	for waiting && n.listPrev != 0 && d.since(n.listPrev) > d.since(id) {
-		n.listPrev, n.listNext = d.subscriptions.at(n.listPrev).listPrev, n.listPrev
+		n.listPrev, n.listNext = d.subscriptions.At(n.listPrev).listPrev, n.listPrev
 	}
 	if n.listPrev != 0 {
-		d.subscriptions.at(n.listPrev).listNext = id
+		d.subscriptions.At(n.listPrev).listNext = id
 	} else {
 		l.first = id
 	}
 	if n.listNext != 0 {
-		d.subscriptions.at(n.listNext).listPrev = id
+		d.subscriptions.At(n.listNext).listPrev = id
 	} else {
 		l.last = id
 	}
@@ -355,25 +357,25 @@ func (d *Dispatch) addToList(id uint32, waiting bool) {
 
 // since is when the subscriber of a subscription began to wait.
 func (d *Dispatch) since(id uint32) uint64 {
-	return d.subscribers.at(uint32(d.subscriptions.at(id).subscriber)).since
+	return d.subscribers.At(uint32(d.subscriptions.At(id).subscriber)).since
 }
 
 // removeFromList takes a subscription out of the list it is in.
 func (d *Dispatch) removeFromList(id uint32, waiting bool) {
-	n := d.subscriptions.at(id)
+	n := d.subscriptions.At(id)
 	w := d.waitList(n.to)
 	l, i := &w.idle, 0
 	if waiting {
-		i = w.line(d.subscribers.at(uint32(n.subscriber)).class)
+		i = w.line(d.subscribers.At(uint32(n.subscriber)).class)
 		l = &w.lines[i].list
 	}
 	if n.listPrev != 0 {
-		d.subscriptions.at(n.listPrev).listNext = n.listNext
+		d.subscriptions.At(n.listPrev).listNext = n.listNext
 	} else {
 		l.first = n.listNext
 	}
 	if n.listNext != 0 {
-		d.subscriptions.at(n.listNext).listPrev = n.listPrev
+		d.subscriptions.At(n.listNext).listPrev = n.listPrev
 	} else {
 		l.last = n.listPrev
 	}

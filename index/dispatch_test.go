@@ -229,7 +229,7 @@ func (m *dispatchModel) verify(t *rapid.T) {
 			t.Fatalf("subscriber %d has lists %v and %d credits, want %v and %d", id, got, m.d.Credits(id), want, s.credits)
 		}
 	}
-	if int(m.d.subscriptions.live) != links || int(m.d.waitLists.live) != len(m.lists) || int(m.d.subscribers.live) != len(m.held) {
+	if int(m.d.subscriptions.Live) != links || int(m.d.waitLists.Live) != len(m.lists) || int(m.d.subscribers.Live) != len(m.held) {
 		t.Fatal("subscriptions, lists or subscribers leaked")
 	}
 }

@@ -45,12 +45,9 @@
 //
 // # Files
 //
-// In layers: few use what a file declares that is listed after them.
+// The room tree, below this one, has the B+tree and the slabs. The files here are in layers: few
+// use what a file declares that is listed after them.
 //
-//	slab.go       numbered slots in pages
-//	node.go       a node of the tree
-//	tree.go       the B+tree
-//	walk.go       over the tree in order of selection
 //	buckets.go    what the tables of keys and identities have in common
 //	keytable.go   from a key to its group
 //

@@ -1,5 +1,7 @@
 package index
 
+import "github.com/holdfast-queue/holdfast/index/tree"
+
 // Eldest calls fn with ready packets, among which is the one that was pushed first if none was
 // moved: of each priority the two next to seq, one on each side. Sequences grow away from there, at
 // one end of the queue or at the other. It looks at no more than most priorities of all lanes, the
@@ -9,7 +11,7 @@ func (x *Index) Eldest(q QueueID, seq uint64, most int, fn func(Packet)) (looked
 	if !x.hasQueue(q) {
 		return 0
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.shares == nil {
 		return x.eldestIn(&u.lanes, seq, most, fn)
 	}
@@ -44,31 +46,25 @@ func (x *Index) eldestIn(of *lanes, seq uint64, most int, fn func(Packet)) (look
 
 // eldestOf is Eldest of one lane.
 func (x *Index) eldestOf(l LaneID, seq uint64, most int, fn func(Packet)) (looked int) {
-	f, t := &x.forest, &x.lanes.at(uint32(l)).tree
-	tell := func(id uint32) { fn(x.packet(id, x.entries.at(id))) }
-	f.passed += passedLane
-	if t.depth == 0 {
-		if t.count > 0 {
-			tell(t.root)
+	f, t := &x.forest, &x.lanes.At(uint32(l)).tree
+	tell := func(id uint32) { fn(x.packet(id, x.entries.At(id))) }
+	f.Passed += passedLane
+	for w := f.Walk(t, worst); !w.Done() && looked < most; looked++ {
+		f.Passed += 2 * passedPaths
+		priority := w.Place().Priority
+		if w.Seek(tree.Place{Priority: priority, Seq: seq}) { // else it is at the last of all
+			if k, id := w.At(); k.Priority == priority {
+				tell(id)
+			}
+			w.Next()
 		}
-		return int(t.count)
-	}
-	for w := f.walk(t, worst); !w.done() && looked < most; looked++ {
-		f.passed += 2 * passedPaths
-		priority := w.place().priority
-		if w.leaf, w.pos = f.seek(t, place{priority, seq}); w.leaf == 0 {
-			w.leaf, w.pos = t.last, int(f.at(t.last).n)
-		} else if k, id := w.at(); k.priority == priority {
-			tell(id)
-		}
-		w.next()
-		if w.done() {
+		if w.Done() {
 			continue
 		}
-		if k, id := w.at(); k.priority == priority {
+		if k, id := w.At(); k.Priority == priority {
 			tell(id)
-			w.leaf, w.pos = f.seek(t, place{priority, 0})
-			w.next()
+			w.Seek(tree.Place{Priority: priority})
+			w.Next()
 		}
 	}
 	return looked

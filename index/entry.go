@@ -1,5 +1,7 @@
 package index
 
+import "github.com/holdfast-queue/holdfast/index/tree"
+
 // ID is the number of a packet in an [Index] while the packet is held; 0 is none. The numbers of
 // packets that are gone are used again.
 type ID uint32
@@ -134,18 +136,18 @@ const maxTagBytes = 52
 // weight returns the bytes that the packet counts as in Limit.Bytes.
 func (e *entry) weight() int64 { return int64(e.size) + int64(unpackTagBytes(e.tagBytes)) }
 
-func (e *entry) freeLink() *uint32 { return &e.next }
+func (e *entry) FreeLink() *uint32 { return &e.next }
 
 func (e *entry) seqNumber() uint64 { return uint64(e.seq[1])<<32 | uint64(e.seq[0]) }
 
 func (e *entry) setSeq(seq uint64) { e.seq = [2]uint32{uint32(seq), uint32(seq >> 32)} }
 
 // place is the packet's place in the tree of its lane.
-func (e *entry) place() place { return place{e.priority, e.seqNumber()} }
+func (e *entry) place() tree.Place { return tree.Place{Priority: e.priority, Seq: e.seqNumber()} }
 
 // rank is the packet's place among the members of its group. It is like place, but priority 0
 // comes after all others.
-func (e *entry) rank() place { return place{e.priority - 1, e.seqNumber()} }
+func (e *entry) rank() tree.Place { return tree.Place{Priority: e.priority - 1, Seq: e.seqNumber()} }
 
 // selectable reports whether the packet is in the tree of its lane.
 func (e *entry) selectable() bool { return e.state == Ready && e.priority != 0 }

@@ -1,12 +1,16 @@
 package index
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // What packets leave is given to those that come, and given back with the last of them.
 func TestTheIndexKnowsWhatItHasFree(t *testing.T) {
 	x := New()
 	q := x.AddQueue()
-	const n = 10 * pageLen
+	const n = 10 * tree.PageLen
 	ids := make([]ID, n)
 	for i := range ids {
 		ids[i] = x.Push(Entry{Queue: q, Priority: 1, Seq: uint64(i + 1), Expiry: 1 << 40}, 0)
@@ -26,7 +30,7 @@ func TestTheIndexKnowsWhatItHasFree(t *testing.T) {
 
 func TestTheIndexKnowsWhatQueuesLeaveFree(t *testing.T) {
 	x := New()
-	const n = 10 * pageLen
+	const n = 10 * tree.PageLen
 	queues, ids := make([]QueueID, n), make([]ID, n)
 	for i := range queues {
 		queues[i] = x.AddQueue()

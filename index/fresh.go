@@ -31,7 +31,7 @@ func (x *Index) NoteFresh(q QueueID, on bool) {
 	if !x.hasQueue(q) {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if x.clearFresh(u); !on {
 		u.fresh = nil
 	} else if u.fresh == nil {
@@ -41,10 +41,10 @@ func (x *Index) NoteFresh(q QueueID, on bool) {
 
 // FreshAsks is how many lanes Fresh asks about, at most, and whether it makes a whole selection.
 func (x *Index) FreshAsks(q QueueID, s Selection, from uint64) (lanes int, whole bool) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).fresh == nil {
 		return 0, false
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if x.allowed(u, &s, nil) == 0 {
 		return 0, false
 	}
@@ -68,10 +68,10 @@ func (u *queue) asksWhole(from uint64) bool {
 // It returns the number of the lane; without one, false and a number to go on from. A lane that
 // gets packets when it has none is fresh once more, with a new number.
 func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).fresh == nil {
 		return from, false
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	f := u.fresh
 	if x.allowed(u, &s, nil) == 0 {
 		return from, false
@@ -81,11 +81,11 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 	}
 	for at = max(from, f.first, f.reopened); at < f.end(); at++ {
 		id := f.lanes[at-f.first]
-		l := x.lanes.at(uint32(id))
+		l := x.lanes.At(uint32(id))
 		if l.queue != q || !l.fresh { // another one has its number now
 			continue
 		}
-		if l.tree.count == 0 {
+		if l.tree.Count == 0 {
 			l.fresh = false
 		} else if !(s.Fits16 && l.wide) && x.gives(u, l, &s) && x.accepts(id, s.Filter) {
 			return at, true
@@ -96,10 +96,10 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 
 // Refresh makes every lane of a queue with selectable packets fresh, with a new number.
 func (x *Index) Refresh(q QueueID) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).fresh == nil {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	x.clearFresh(u)
 	for lane := range x.takable(u, false) {
 		x.freshen(u, lane)
@@ -109,10 +109,10 @@ func (x *Index) Refresh(q QueueID) {
 // ClearChanged makes no lane of a queue fresh, as all who look have looked at them. At a limit of
 // the queue they have not.
 func (x *Index) ClearChanged(q QueueID) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).fresh == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).fresh == nil {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if x.allowed(u, &Selection{Claims: true, Limits: true}, nil) > 0 {
 		x.clearFresh(u)
 	} else if len(u.fresh.lanes) > manyFresh {
@@ -125,9 +125,9 @@ func (x *Index) clearFresh(u *queue) {
 	if f == nil || len(f.lanes) == 0 {
 		return
 	}
-	q := x.lanes.at(uint32(u.home)).queue
+	q := x.lanes.At(uint32(u.home)).queue
 	for _, id := range f.lanes {
-		if l := x.lanes.at(uint32(id)); l.queue == q {
+		if l := x.lanes.At(uint32(id)); l.queue == q {
 			l.fresh = false
 		}
 	}
@@ -140,7 +140,7 @@ func (x *Index) clearFresh(u *queue) {
 // came makes a lane fresh that a packet has come to. If it was empty, who passed it over at a limit
 // is told again.
 func (x *Index) came(u *queue, id LaneID) {
-	if l := x.lanes.at(uint32(id)); l.tree.count == 1 && u.limitsShares() {
+	if l := x.lanes.At(uint32(id)); l.tree.Count == 1 && u.limitsShares() {
 		if l.fresh = false; len(u.fresh.lanes) > manyFresh {
 			x.reopen(u)
 		}
@@ -150,7 +150,7 @@ func (x *Index) came(u *queue, id LaneID) {
 
 // freshen notes that a lane of a queue gets packets.
 func (x *Index) freshen(u *queue, id LaneID) {
-	if l := x.lanes.at(uint32(id)); !l.fresh {
+	if l := x.lanes.At(uint32(id)); !l.fresh {
 		l.fresh = true
 		u.fresh.lanes = append(u.fresh.lanes, id)
 	}

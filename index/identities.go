@@ -1,6 +1,10 @@
 package index
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // identities finds packets by their identity. The table is built in slices, from when it is first
 // wanted, and no longer kept up to date when the last packet is gone. Identities are not stored a
@@ -10,14 +14,14 @@ type identities struct {
 	held    uint32       // how many that are
 	seed    maphash.Seed // its own, so that no client can aim at one bucket
 	buckets buckets
-	next    paged[uint32]  // by number of the packet: the next one of the chain
-	moved   sparse[uint64] // the identities that are not the sequence, by number of the packet
+	next    tree.Paged[uint32]  // by number of the packet: the next one of the chain
+	moved   tree.Sparse[uint64] // the identities that are not the sequence, by number of the packet
 }
 
 // identity is the packet's own number.
 func (x *Index) identity(id uint32, e *entry) uint64 {
 	if e.rare&rareIdentity != 0 {
-		return x.identities.moved.at(id)
+		return x.identities.moved.At(id)
 	}
 	return e.seqNumber()
 }
@@ -25,7 +29,7 @@ func (x *Index) identity(id uint32, e *entry) uint64 {
 func (x *Index) setIdentity(id uint32, e *entry, identity uint64) {
 	if e.rare &^= rareIdentity; identity != e.seqNumber() {
 		e.rare |= rareIdentity
-		x.identities.moved.set(id, identity)
+		x.identities.moved.Set(id, identity)
 	}
 }
 
@@ -40,18 +44,18 @@ func (t *identities) bucket(identity uint64) *uint32 {
 // complete. Before, it looks at all packets that are not in the table, and brings a part of them
 // into it: to build all at once would take twenty times as long.
 func (x *Index) Find(identity uint64) (Packet, bool) {
-	if x.entries.live == 0 {
+	if x.entries.Live == 0 {
 		return Packet{}, false
 	}
 	t := &x.identities
-	x.BuildIdentities((x.entries.used-min(t.built, x.entries.used))/16 + pageLen)
-	for id := *t.bucket(identity); id != 0; id = *t.next.at(id) {
-		if e := x.entries.at(id); x.identity(id, e) == identity {
+	x.BuildIdentities((x.entries.Used-min(t.built, x.entries.Used))/16 + tree.PageLen)
+	for id := *t.bucket(identity); id != 0; id = *t.next.At(id) {
+		if e := x.entries.At(id); x.identity(id, e) == identity {
 			return x.packet(id, e), true
 		}
 	}
-	for id := t.built; id < x.entries.used; id++ {
-		if e := x.entries.at(id); e.state != 0 && x.identity(id, e) == identity {
+	for id := t.built; id < x.entries.Used; id++ {
+		if e := x.entries.At(id); e.state != 0 && x.identity(id, e) == identity {
 			return x.packet(id, e), true
 		}
 	}
@@ -62,21 +66,21 @@ func (x *Index) Find(identity uint64) (Packet, bool) {
 // when the table is complete, or there is no packet. It is kept up to date from then on.
 func (x *Index) BuildIdentities(n uint32) (more bool) {
 	t := &x.identities
-	if t.built == allBuilt || x.entries.live == 0 {
+	if t.built == allBuilt || x.entries.Live == 0 {
 		return false
 	}
 	if t.built == 0 {
 		t.built, t.seed = 1, maphash.MakeSeed()
 		t.buckets.resize(minBuckets)
 	}
-	end := t.built + min(n, x.entries.used-t.built)
-	t.next.resize(end)
+	end := t.built + min(n, x.entries.Used-t.built)
+	t.next.Resize(end)
 	for id := t.built; id < end; id++ {
-		if e := x.entries.at(id); e.state != 0 {
+		if e := x.entries.At(id); e.state != 0 {
 			x.insertIdentity(id, e)
 		}
 	}
-	if t.built = end; end == x.entries.used {
+	if t.built = end; end == x.entries.Used {
 		t.built = allBuilt
 	}
 	return t.built != allBuilt
@@ -84,7 +88,7 @@ func (x *Index) BuildIdentities(n uint32) (more bool) {
 
 func (x *Index) chainIdentity(id uint32, e *entry) {
 	b := x.identities.bucket(x.identity(id, e))
-	*x.identities.next.at(id), *b = *b, id
+	*x.identities.next.At(id), *b = *b, id
 }
 
 // addIdentity puts a new packet into the table, unless the build comes to it.
@@ -94,7 +98,7 @@ func (x *Index) addIdentity(id uint32, e *entry) {
 		return
 	}
 	if t.built == allBuilt {
-		t.next.resize(x.entries.used)
+		t.next.Resize(x.entries.Used)
 	}
 	x.insertIdentity(id, e)
 }
@@ -104,8 +108,8 @@ func (x *Index) insertIdentity(id uint32, e *entry) {
 	x.chainIdentity(id, e)
 	if t.held++; t.held > t.buckets.size {
 		for id := t.buckets.split(); id != 0; {
-			next := *t.next.at(id)
-			x.chainIdentity(id, x.entries.at(id))
+			next := *t.next.At(id)
+			x.chainIdentity(id, x.entries.At(id))
 			id = next
 		}
 	}
@@ -117,19 +121,19 @@ func (x *Index) removeIdentity(id uint32, e *entry) {
 	if id < t.built {
 		b := t.bucket(x.identity(id, e))
 		for *b != id {
-			b = t.next.at(*b)
+			b = t.next.At(*b)
 		}
-		*b = *t.next.at(id)
+		*b = *t.next.At(id)
 		t.held--
 		for range t.buckets.excess(t.held) {
 			to, chain := t.buckets.merge()
 			for *to != 0 {
-				to = t.next.at(*to)
+				to = t.next.At(*to)
 			}
 			*to = chain
 		}
 	}
-	if x.entries.live == 1 {
+	if x.entries.Live == 1 {
 		t.clear()
 	}
 }
@@ -139,6 +143,6 @@ func (x *Index) removeIdentity(id uint32, e *entry) {
 func (t *identities) clear() {
 	t.built, t.held = 0, 0
 	t.buckets.resize(0)
-	t.next.resize(0)
-	t.moved.clear()
+	t.next.Resize(0)
+	t.moved.Clear()
 }

@@ -1,21 +1,25 @@
 package index
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // Index is the order of all queues, see the package comment.
 type Index struct {
-	entries     slab[entry, *entry]
-	forest      forest
+	entries     tree.Slab[entry, *entry]
+	forest      tree.Forest
 	keys        keyTable
-	largeGroups slab[largeGroup, *largeGroup]
+	largeGroups tree.Slab[largeGroup, *largeGroup]
 	timers      timers
-	deliveries  slab[Delivery, *Delivery]
+	deliveries  tree.Slab[delivery, *delivery]
 	identities  identities
 	values      valueBuild
 	uniques     uniques
-	byStates    slab[byState, *byState]
-	lanes       slab[lane, *lane]
-	queues      slab[queue, *queue]
+	byStates    tree.Slab[byState, *byState]
+	lanes       tree.Slab[lane, *lane]
+	queues      tree.Slab[queue, *queue]
 	held        heldWalks
 	resting     int // shares that count to MaxResting
 	mostResting int
@@ -32,14 +36,14 @@ func New() *Index {
 }
 
 // HasRoom says whether that number of packets can still be added.
-func (x *Index) HasRoom(packets int) bool { return int(x.entries.live)+packets < math.MaxUint32 }
+func (x *Index) HasRoom(packets int) bool { return int(x.entries.Live)+packets < math.MaxUint32 }
 
 // FreeBytes returns how many bytes packets and queues have left that are gone: those that come get
 // them. They are given back when nothing of their kind is left.
 func (x *Index) FreeBytes() int64 {
-	return x.queues.freeBytes() + x.byStates.freeBytes() + x.lanes.freeBytes() + x.largeGroups.freeBytes() +
-		x.entries.freeBytes() + x.forest.freeBytes() + x.timers.freeBytes() + x.deliveries.freeBytes() +
-		x.keys.groups.freeBytes() + x.keys.blocks.freeBytes() + x.uniques.ids.groups.freeBytes() + x.uniques.ids.blocks.freeBytes()
+	return x.queues.FreeBytes() + x.byStates.FreeBytes() + x.lanes.FreeBytes() + x.largeGroups.FreeBytes() +
+		x.entries.FreeBytes() + x.forest.FreeBytes() + x.timers.FreeBytes() + x.deliveries.FreeBytes() +
+		x.keys.groups.FreeBytes() + x.keys.blocks.FreeBytes() + x.uniques.ids.groups.FreeBytes() + x.uniques.ids.blocks.FreeBytes()
 }
 
 // Push adds a packet and returns its number. It returns 0 and adds nothing when the queue or the
@@ -51,8 +55,8 @@ func (x *Index) Push(e Entry, now int64) ID {
 	if !x.hasQueue(e.Queue) || e.State > Damaged || max(len(e.Key), len(e.Unique)) > MaxKey || !x.HasRoom(1) {
 		return 0
 	}
-	id := x.entries.alloc()
-	p := x.entries.at(id)
+	id := x.entries.Alloc()
+	p := x.entries.At(id)
 	if e.Key != nil {
 		p.group = x.keys.findOrAdd(e.Queue, e.Key)
 	} else {
@@ -116,9 +120,9 @@ func (x *Index) Only(q QueueID, key []byte) (p Packet, n int) {
 	if g == 0 {
 		return Packet{}, 0
 	}
-	id, n := x.onlyMember(x.keys.groups.at(g))
+	id, n := x.onlyMember(x.keys.groups.At(g))
 	if n == 1 {
-		p = x.packet(id, x.entries.at(id))
+		p = x.packet(id, x.entries.At(id))
 	}
 	return p, n
 }
@@ -136,7 +140,7 @@ func (x *Index) Remove(id ID) bool {
 // Replace adds a packet in the place of another one. A share that has no other keeps its turn.
 func (x *Index) Replace(id ID, e Entry, now int64) ID {
 	stay := entry{lane: x.entry(id).lane}
-	x.lanes.at(uint32(stay.lane)).packets++
+	x.lanes.At(uint32(stay.lane)).packets++
 	x.Remove(id)
 	put := x.Push(e, now)
 	x.leaveLane(&stay)
@@ -153,7 +157,7 @@ func (x *Index) Move(p Packet) bool {
 	}
 	identity := x.identity(id, e)
 	x.unlink(id, e)
-	if x.lanes.at(uint32(e.lane)).queue != p.Queue {
+	if x.lanes.At(uint32(e.lane)).queue != p.Queue {
 		x.changeQueue(id, e, p.Queue)
 	}
 	e.priority, e.flags = p.Priority, p.Flags
@@ -186,8 +190,8 @@ func (x *Index) changeQueue(id uint32, e *entry, to QueueID) {
 		e.rare |= untilClaim
 		x.linkUnique(id, e)
 	}
-	tags := []byte(x.lanes.at(uint32(e.lane)).tags)
-	x.changeLane(e, to, x.shareFor(to, key, tags, x.lanes.at(uint32(e.lane)).wide), tags)
+	tags := []byte(x.lanes.At(uint32(e.lane)).tags)
+	x.changeLane(e, to, x.shareFor(to, key, tags, x.lanes.At(uint32(e.lane)).wide), tags)
 }
 
 // SetRef sets the caller's reference if the packet with this number still has this sequence. So a
@@ -203,10 +207,10 @@ func (x *Index) SetRef(id ID, seq uint64, ref uint32) bool {
 
 // entry returns the slot of a packet, nil when it is free.
 func (x *Index) entry(id ID) *entry {
-	if !x.entries.has(uint32(id)) {
+	if !x.entries.Has(uint32(id)) {
 		return nil
 	}
-	e := x.entries.at(uint32(id))
+	e := x.entries.At(uint32(id))
 	if e.state == 0 {
 		return nil
 	}
@@ -215,11 +219,11 @@ func (x *Index) entry(id ID) *entry {
 
 // queueOf returns the queue of a packet.
 func (x *Index) queueOf(e *entry) *queue {
-	return x.queues.at(uint32(x.lanes.at(uint32(e.lane)).queue))
+	return x.queues.At(uint32(x.lanes.At(uint32(e.lane)).queue))
 }
 
 func (x *Index) packet(id uint32, e *entry) Packet {
-	l := x.lanes.at(uint32(e.lane))
+	l := x.lanes.At(uint32(e.lane))
 	p := Packet{
 		ID: ID(id), Queue: l.queue, Share: l.share.number(), Lane: e.lane, Priority: e.priority, Seq: e.seqNumber(),
 		Identity: x.identity(id, e), Size: e.size, TagBytes: unpackTagBytes(e.tagBytes), Flags: e.flags,
@@ -228,10 +232,10 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 	if e.timer == 0 {
 		return p
 	}
-	t := x.timers.at(e.timer)
+	t := x.timers.At(e.timer)
 	p.Expiry, p.Until = join64(t.expiry), join64(t.until)
 	if t.delivery != 0 {
-		d := x.deliveries.at(t.delivery)
+		d := x.deliveries.At(t.delivery)
 		p.Stored, p.Consumer = d.Stored, d.Consumer
 	}
 	return p
@@ -239,8 +243,8 @@ func (x *Index) packet(id uint32, e *entry) Packet {
 
 // link puts a packet, by its state, into the order or into its tree by state, and into its group.
 func (x *Index) link(id uint32, e *entry) {
-	l := x.lanes.at(uint32(e.lane))
-	u := x.queues.at(uint32(l.queue))
+	l := x.lanes.At(uint32(e.lane))
+	u := x.queues.At(uint32(l.queue))
 	u.strays += x.stray(e)
 	if e.group != 0 {
 		x.addToGroup(id, e)
@@ -256,9 +260,9 @@ func (x *Index) link(id uint32, e *entry) {
 		return
 	}
 	u.ready++
-	u.priorities -= int32(l.tree.priorities)
+	u.priorities -= int32(l.tree.Priorities)
 	x.mustInsert(&l.tree, e.place(), id)
-	u.priorities += int32(l.tree.priorities)
+	u.priorities += int32(l.tree.Priorities)
 	x.updateHeads(e.lane)
 	if u.values != nil && x.values.reached(u, id) {
 		x.linkValue(u, id, e)
@@ -273,8 +277,8 @@ func (x *Index) link(id uint32, e *entry) {
 
 // unlink is the reverse of link.
 func (x *Index) unlink(id uint32, e *entry) {
-	l := x.lanes.at(uint32(e.lane))
-	u := x.queues.at(uint32(l.queue))
+	l := x.lanes.At(uint32(e.lane))
+	u := x.queues.At(uint32(l.queue))
 	u.strays -= x.stray(e)
 	if e.group != 0 {
 		x.removeFromGroup(id, e)
@@ -290,9 +294,9 @@ func (x *Index) unlink(id uint32, e *entry) {
 		return
 	}
 	u.ready--
-	u.priorities -= int32(l.tree.priorities)
-	x.forest.remove(&l.tree, e.place())
-	u.priorities += int32(l.tree.priorities)
+	u.priorities -= int32(l.tree.Priorities)
+	x.forest.Remove(&l.tree, e.place())
+	u.priorities += int32(l.tree.Priorities)
 	x.updateHeads(e.lane)
 	if u.values != nil && x.values.reached(u, id) {
 		x.unlinkValue(u, e)
@@ -313,28 +317,28 @@ func (x *Index) remove(id uint32, e *entry) {
 	x.unlink(id, e)
 	x.followKey(e)
 	if e.timer != 0 {
-		if d := x.timers.at(e.timer).delivery; d != 0 {
-			x.countOrigin(x.deliveries.at(d).Origin, 0)
-			x.deliveries.free(d)
+		if d := x.timers.At(e.timer).delivery; d != 0 {
+			x.countOrigin(x.deliveries.At(d).Origin, 0)
+			x.deliveries.Free(d)
 		}
 		x.timers.schedule(e.timer, e.state.clock(), 0)
-		x.timers.free(e.timer)
+		x.timers.Free(e.timer)
 	}
 	x.freeGroupIfEmpty(e.group)
 	x.leaveLane(e)
-	x.entries.free(id)
+	x.entries.Free(id)
 }
 
 // freeGroupIfEmpty ends a group, if it is one, that has no member.
 func (x *Index) freeGroupIfEmpty(group uint32) {
-	if group != 0 && x.keys.groups.at(group).head == 0 {
+	if group != 0 && x.keys.groups.At(group).head == 0 {
 		x.keys.remove(group)
 	}
 }
 
 // mustInsert adds a packet to a tree. It panics if the place is taken.
-func (x *Index) mustInsert(t *tree, k place, id uint32) {
-	if !x.forest.insert(t, k, id) {
+func (x *Index) mustInsert(t *tree.Tree, k tree.Place, id uint32) {
+	if !x.forest.Insert(t, k, id) {
 		panic("index: two packets of one queue have the same priority and sequence: the caller must keep them unique")
 	}
 }

@@ -3,6 +3,8 @@ package index
 import (
 	"encoding/binary"
 	"hash/maphash"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
 )
 
 // MaxKey is the longest key in bytes: group.info has 24 bits for its length.
@@ -23,7 +25,7 @@ type group struct {
 	key   [inlineKey]byte // the key, or its start, its hash and the number of its last block
 }
 
-func (g *group) freeLink() *uint32 { return &g.next }
+func (g *group) FreeLink() *uint32 { return &g.next }
 
 func (g *group) keyLen() int { return int(g.info >> 8) }
 
@@ -33,7 +35,7 @@ type block struct {
 	data [blockKey]byte
 }
 
-func (b *block) freeLink() *uint32 { return &b.next }
+func (b *block) FreeLink() *uint32 { return &b.next }
 
 // keyTable finds the group of a key by linear hashing: it grows and shrinks one bucket at a time,
 // so no operation pays for a rehash of the whole. Keys are compared byte for byte; the hash only
@@ -41,8 +43,8 @@ func (b *block) freeLink() *uint32 { return &b.next }
 // long key stays in its group: keys of a MiB take as long to read as a thousand packets.
 type keyTable struct {
 	seed    maphash.Seed
-	groups  slab[group, *group]
-	blocks  slab[block, *block]
+	groups  tree.Slab[group, *group]
+	blocks  tree.Slab[block, *block]
 	buckets buckets // chains of groups
 }
 
@@ -66,7 +68,7 @@ func (t *keyTable) find(q QueueID, key []byte) uint32 {
 
 func (t *keyTable) findIn(id uint32, q QueueID, key []byte) uint32 {
 	for id != 0 {
-		g := t.groups.at(id)
+		g := t.groups.At(id)
 		if g.queue == q && t.equal(g, key) {
 			return id
 		}
@@ -81,13 +83,13 @@ func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 	if id := t.findIn(*t.buckets.of(h), q, key); id != 0 {
 		return id
 	}
-	id := t.groups.alloc()
-	g := t.groups.at(id)
+	id := t.groups.Alloc()
+	g := t.groups.At(id)
 	g.queue = q
 	t.storeKey(g, key, h)
 	b := t.buckets.of(h)
 	g.next, *b = *b, id
-	if t.groups.live > t.buckets.size {
+	if t.groups.Live > t.buckets.size {
 		t.splitBucket()
 	}
 	return id
@@ -97,14 +99,14 @@ func (t *keyTable) findOrAdd(q QueueID, key []byte) uint32 {
 func (t *keyTable) remove(id uint32) {
 	b := t.buckets.of(t.hashOf(id))
 	for *b != id {
-		b = &t.groups.at(*b).next
+		b = &t.groups.At(*b).next
 	}
-	*b = t.groups.at(id).next
+	*b = t.groups.At(id).next
 	t.freeGroup(id)
-	for range t.buckets.excess(t.groups.live) {
+	for range t.buckets.excess(t.groups.Live) {
 		to, chain := t.buckets.merge()
 		for *to != 0 {
-			to = &t.groups.at(*to).next
+			to = &t.groups.At(*to).next
 		}
 		*to = chain
 	}
@@ -112,18 +114,18 @@ func (t *keyTable) remove(id uint32) {
 
 // freeGroup frees the slot and the blocks of a group that is in no chain.
 func (t *keyTable) freeGroup(id uint32) {
-	if g := t.groups.at(id); g.keyLen() > inlineKey {
+	if g := t.groups.At(id); g.keyLen() > inlineKey {
 		last := g.lastBlock()
-		t.blocks.freeChain(t.blocks.at(last).next, last, blocksOf(g.keyLen()))
+		t.blocks.FreeChain(t.blocks.At(last).next, last, blocksOf(g.keyLen()))
 	}
-	t.groups.free(id)
+	t.groups.Free(id)
 }
 
 // splitBucket adds a bucket and moves into it the groups that belong there from the bucket it
 // splits off.
 func (t *keyTable) splitBucket() {
 	for id := t.buckets.split(); id != 0; {
-		g := t.groups.at(id)
+		g := t.groups.At(id)
 		next := g.next
 		to := t.buckets.of(t.hashOf(id))
 		g.next, *to = *to, id
@@ -133,7 +135,7 @@ func (t *keyTable) splitBucket() {
 
 // hashOf is the hash of a group that is in the table.
 func (t *keyTable) hashOf(id uint32) uint64 {
-	g := t.groups.at(id)
+	g := t.groups.At(id)
 	if n := g.keyLen(); n <= inlineKey {
 		return t.hash(g.queue, g.key[:n])
 	}
@@ -142,15 +144,15 @@ func (t *keyTable) hashOf(id uint32) uint64 {
 
 // appendKey appends the key of a group to dst.
 func (t *keyTable) appendKey(dst []byte, id uint32) []byte {
-	g := t.groups.at(id)
+	g := t.groups.At(id)
 	n := g.keyLen()
 	if n <= inlineKey {
 		return append(dst, g.key[:n]...)
 	}
 	dst = append(dst, g.key[:inlinePrefix]...)
-	b := t.blocks.at(g.lastBlock())
+	b := t.blocks.At(g.lastBlock())
 	for n -= inlinePrefix; n > 0; n -= blockKey {
-		b = t.blocks.at(b.next)
+		b = t.blocks.At(b.next)
 		dst = append(dst, b.data[:min(n, blockKey)]...)
 	}
 	return dst
@@ -166,9 +168,9 @@ func (t *keyTable) equal(g *group, key []byte) bool {
 	case string(g.key[:inlinePrefix]) != string(key[:inlinePrefix]):
 		return false
 	}
-	b := t.blocks.at(g.lastBlock())
+	b := t.blocks.At(g.lastBlock())
 	for key = key[inlinePrefix:]; len(key) > 0; {
-		b = t.blocks.at(b.next)
+		b = t.blocks.At(b.next)
 		n := min(len(key), blockKey)
 		if string(b.data[:n]) != string(key[:n]) {
 			return false
@@ -186,12 +188,12 @@ func (t *keyTable) storeKey(g *group, key []byte, hash uint64) {
 		return
 	}
 	rest := key[copy(g.key[:inlinePrefix], key):]
-	first := t.blocks.alloc()
-	last, b := first, t.blocks.at(first)
+	first := t.blocks.Alloc()
+	last, b := first, t.blocks.At(first)
 	for rest = rest[copy(b.data[:], rest):]; len(rest) > 0; rest = rest[copy(b.data[:], rest):] {
-		last = t.blocks.alloc()
+		last = t.blocks.Alloc()
 		b.next = last
-		b = t.blocks.at(last)
+		b = t.blocks.At(last)
 	}
 	b.next = first
 	binary.LittleEndian.PutUint32(g.key[inlinePrefix:], uint32(hash))

@@ -78,7 +78,7 @@ func (m *keyModel) verify(t *rapid.T) {
 			t.Fatalf("the key of group %d is %q, want %q", id, key, o.key)
 		}
 	}
-	live := m.kt.groups.live
+	live := m.kt.groups.Live
 	if live != uint32(len(m.want)) || m.kt.buckets.size < live || m.kt.buckets.size > 8*max(live, minBuckets) {
 		t.Fatalf("%d groups in %d buckets, want %d", live, m.kt.buckets.size, len(m.want))
 	}
@@ -93,8 +93,8 @@ func TestKeyTableDoesWhatAMapDoes(t *testing.T) {
 		for _, id := range m.want {
 			m.kt.remove(id)
 		}
-		if m.kt.groups.live != 0 || m.kt.blocks.live != 0 {
-			t.Fatalf("%d groups and %d blocks leaked", m.kt.groups.live, m.kt.blocks.live)
+		if m.kt.groups.Live != 0 || m.kt.blocks.Live != 0 {
+			t.Fatalf("%d groups and %d blocks leaked", m.kt.groups.Live, m.kt.blocks.Live)
 		}
 	})
 }
@@ -136,9 +136,9 @@ func TestAKeyIsReadOnlyWhereItIsAskedFor(t *testing.T) {
 		ids[i], hashes[i] = kt.findOrAdd(1, key(i)), kt.hash(1, key(i))
 	}
 	for _, id := range ids { // who reads its key finds another, or no block at all
-		first := kt.blocks.at(kt.blocks.at(kt.groups.at(id).lastBlock()).next)
+		first := kt.blocks.At(kt.blocks.At(kt.groups.At(id).lastBlock()).next)
 		first.data = [blockKey]byte{}
-		kt.blocks.at(first.next).next = ^uint32(0)
+		kt.blocks.At(first.next).next = ^uint32(0)
 	}
 	for i := range 1000 {
 		kt.findOrAdd(1, fmt.Append(nil, i))
@@ -149,13 +149,13 @@ func TestAKeyIsReadOnlyWhereItIsAskedFor(t *testing.T) {
 			if at == 0 {
 				t.Fatalf("key %d is in another bucket now that the table has grown", i)
 			}
-			at = kt.groups.at(at).next
+			at = kt.groups.At(at).next
 		}
 	}
 	for _, id := range ids {
 		kt.remove(id)
 	}
-	if kt.groups.live != 1000 || kt.blocks.live != 0 {
-		t.Errorf("%d groups and %d blocks are left", kt.groups.live, kt.blocks.live)
+	if kt.groups.Live != 1000 || kt.blocks.Live != 0 {
+		t.Errorf("%d groups and %d blocks are left", kt.groups.Live, kt.blocks.Live)
 	}
 }

@@ -1,5 +1,7 @@
 package index
 
+import "github.com/holdfast-queue/holdfast/index/tree"
+
 // LaneID is the number of a lane in an [Index].
 type LaneID uint32
 
@@ -8,8 +10,8 @@ type LaneID uint32
 //
 // pos is kept up to date only while the lane is one of several.
 type lane struct {
-	tree    tree   // the selectable packets
-	twin    LaneID // 0: none, see strict.go
+	tree    tree.Tree // the selectable packets
+	twin    LaneID    // 0: none, see strict.go
 	tags    string
 	queue   QueueID
 	packets uint32    // in any state
@@ -20,7 +22,7 @@ type lane struct {
 	share   *share // nil: the empty one, or the queue has no shares
 }
 
-func (l *lane) freeLink() *uint32 { return &l.pos[0] }
+func (l *lane) FreeLink() *uint32 { return &l.pos[0] }
 
 // lanes are those of a queue, or of one of its shares; those of the empty share are the queue's.
 type lanes struct {
@@ -30,7 +32,7 @@ type lanes struct {
 
 // lanesOf returns the lanes of which a lane is one.
 func (x *Index) lanesOf(l *lane) *lanes {
-	u := x.queues.at(uint32(l.queue))
+	u := x.queues.At(uint32(l.queue))
 	if l.gives {
 		return u.twinsOf(l.share)
 	}
@@ -57,7 +59,7 @@ type laneHeaps [3][]laneHead
 var laneOrders = [3]End{Newest, Oldest, worst}
 
 type laneHead struct {
-	place place
+	place tree.Place
 	lane  LaneID
 }
 
@@ -71,7 +73,7 @@ func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 // laneFor returns the lane of a queue for packets of a share with some tags, wide or narrow ones.
 // It makes the lane if there is none.
 func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	of := u.lanesOf(s)
 	if id := x.laneIn(of, tags, wide); id != 0 {
 		return id
@@ -82,15 +84,15 @@ func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 		x.countResting(s)
 	}
 	if u.shares != nil {
-		u.shares.countLane(x.lanes.at(uint32(id)), 1)
+		u.shares.countLane(x.lanes.At(uint32(id)), 1)
 	}
 	return id
 }
 
 // addLane makes one of some lanes.
 func (x *Index) addLane(of *lanes, l lane) LaneID {
-	id := LaneID(x.lanes.alloc())
-	*x.lanes.at(uint32(id)) = l
+	id := LaneID(x.lanes.Alloc())
+	*x.lanes.At(uint32(id)) = l
 	if of.home == 0 && of.set == nil {
 		of.home = id
 		return id
@@ -99,7 +101,7 @@ func (x *Index) addLane(of *lanes, l lane) LaneID {
 		of.set = &laneSet{byKey: make(map[laneKey]LaneID), ends: laneOrders[:worst]}
 		x.updateHeads(of.home)
 		if l.share != nil || l.gives {
-			home := x.lanes.at(uint32(of.home))
+			home := x.lanes.At(uint32(of.home))
 			of.set.byKey[laneKey{home.tags, home.wide}] = of.home
 			of.home = 0
 		}
@@ -111,7 +113,7 @@ func (x *Index) addLane(of *lanes, l lane) LaneID {
 // laneIn returns one of some lanes; 0 if it is not there.
 func (x *Index) laneIn(of *lanes, tags []byte, wide bool) LaneID {
 	if of.home != 0 {
-		if l := x.lanes.at(uint32(of.home)); l.wide == wide && l.tags == string(tags) {
+		if l := x.lanes.At(uint32(of.home)); l.wide == wide && l.tags == string(tags) {
 			return of.home
 		}
 	}
@@ -126,7 +128,7 @@ func (x *Index) Tags(l LaneID) (string, bool) {
 	if !x.hasLane(l) {
 		return "", false
 	}
-	return x.lanes.at(uint32(l)).tags, true
+	return x.lanes.At(uint32(l)).tags, true
 }
 
 // Lanes is how many lanes a queue has besides its default lane.
@@ -134,20 +136,20 @@ func (x *Index) Lanes(q QueueID) int {
 	switch {
 	case !x.hasQueue(q):
 		return 0
-	case x.queues.at(uint32(q)).shares != nil:
-		return x.queues.at(uint32(q)).shares.lanes
-	case x.queues.at(uint32(q)).set == nil:
+	case x.queues.At(uint32(q)).shares != nil:
+		return x.queues.At(uint32(q)).shares.lanes
+	case x.queues.At(uint32(q)).set == nil:
 		return 0
 	}
-	return len(x.queues.at(uint32(q)).set.byKey)
+	return len(x.queues.At(uint32(q)).set.byKey)
 }
 
 // LanesIn is how many lanes a share has, by its name; with a nil one, what Lanes says.
 func (x *Index) LanesIn(q QueueID, share []byte) int {
-	if share == nil || !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+	if share == nil || !x.hasQueue(q) || x.queues.At(uint32(q)).shares == nil {
 		return x.Lanes(q)
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	of, _ := u.shareNamed(share)
 	switch {
 	case of == nil:
@@ -165,7 +167,7 @@ func (x *Index) TagSets(q QueueID, tags []byte) (n int, has bool) {
 	if !x.hasQueue(q) {
 		return 0, false
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.shares != nil {
 		return u.shares.tagSets(tags)
 	}
@@ -178,21 +180,21 @@ func (x *Index) TagSets(q QueueID, tags []byte) (n int, has bool) {
 }
 
 func (x *Index) hasLane(l LaneID) bool {
-	return x.lanes.has(uint32(l)) && x.lanes.at(uint32(l)).queue != 0
+	return x.lanes.Has(uint32(l)) && x.lanes.At(uint32(l)).queue != 0
 }
 
 // joinLane makes a packet one of a lane, and so of a queue.
 func (x *Index) joinLane(e *entry, id LaneID) {
-	l := x.lanes.at(uint32(id))
+	l := x.lanes.At(uint32(id))
 	e.lane = id
 	l.packets++
-	x.queues.at(uint32(l.queue)).bytes += int64(e.size)
+	x.queues.At(uint32(l.queue)).bytes += int64(e.size)
 }
 
 // leaveLane is the reverse of joinLane. A lane without packets goes, unless it is a default lane.
 func (x *Index) leaveLane(e *entry) {
-	l := x.lanes.at(uint32(e.lane))
-	u := x.queues.at(uint32(l.queue))
+	l := x.lanes.At(uint32(e.lane))
+	u := x.queues.At(uint32(l.queue))
 	u.bytes -= int64(e.size)
 	if l.packets--; l.packets > 0 || u.home == e.lane {
 		return
@@ -209,14 +211,14 @@ func (x *Index) leaveLane(e *entry) {
 
 // dropLane ends one of some lanes.
 func (x *Index) dropLane(of *lanes, id LaneID) {
-	l := x.lanes.at(uint32(id))
-	u, stays := x.queues.at(uint32(l.queue)), l.share == nil && !l.gives // home does
+	l := x.lanes.At(uint32(id))
+	u, stays := x.queues.At(uint32(l.queue)), l.share == nil && !l.gives // home does
 	if of.set == nil {
 		of.home = 0
 	} else {
 		delete(of.set.byKey, laneKey{l.tags, l.wide})
 	}
-	x.lanes.free(uint32(id))
+	x.lanes.Free(uint32(id))
 	switch {
 	case of.set == nil || len(of.set.byKey) > 1 || stays && len(of.set.byKey) > 0:
 		return
@@ -226,7 +228,7 @@ func (x *Index) dropLane(of *lanes, id LaneID) {
 		}
 	}
 	of.set = nil
-	home := x.lanes.at(uint32(of.home))
+	home := x.lanes.At(uint32(of.home))
 	home.pos[Newest], home.pos[Oldest] = 0, 0
 	if u.shares == nil {
 		home.pos[worst] = 0
@@ -239,7 +241,7 @@ func (x *Index) Widths(q QueueID, claims bool) (narrow, wide bool) {
 	if !x.hasQueue(q) {
 		return false, false
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.rules != nil && x.allowed(u, &Selection{Claims: claims, Limits: true}, nil) == 0 {
 		return false, false
 	}
@@ -262,25 +264,25 @@ func (x *Index) widths(of *lanes) (narrow, wide bool) {
 	case of.home == 0:
 		return false, false
 	}
-	l := x.lanes.at(uint32(of.home))
-	return l.tree.count > 0 && !l.wide, l.tree.count > 0 && l.wide
+	l := x.lanes.At(uint32(of.home))
+	return l.tree.Count > 0 && !l.wide, l.tree.Count > 0 && l.wide
 }
 
 // head returns what an end of a lane selects; the lane's tree is not empty.
-func (x *Index) head(l *lane, end End) (place, uint32) {
+func (x *Index) head(l *lane, end End) (tree.Place, uint32) {
 	switch end {
 	case Newest:
-		return x.forest.newest(&l.tree)
+		return x.forest.Newest(&l.tree)
 	case Oldest:
-		return x.forest.lowest(&l.tree)
+		return x.forest.Lowest(&l.tree)
 	}
-	return x.forest.highest(&l.tree)
+	return x.forest.Highest(&l.tree)
 }
 
 // updateHeads brings the heaps that a lane is in up to date after its tree changed.
 func (x *Index) updateHeads(id LaneID) {
-	l := x.lanes.at(uint32(id))
-	if sh := x.queues.at(uint32(l.queue)).shares; sh != nil && sh.keepsWorst && !l.gives {
+	l := x.lanes.At(uint32(id))
+	if sh := x.queues.At(uint32(l.queue)).shares; sh != nil && sh.keepsWorst && !l.gives {
 		x.updateHead(&sh.worst, worst, l, id)
 	}
 	set := x.lanesOf(l).set
@@ -298,7 +300,7 @@ func (x *Index) updateHeads(id LaneID) {
 
 // updateHead is updateHeads for one heap.
 func (x *Index) updateHead(heap *[]laneHead, end End, l *lane, id LaneID) {
-	if l.tree.count == 0 {
+	if l.tree.Count == 0 {
 		if l.pos[end] != 0 {
 			x.heapRemove(heap, end, int(l.pos[end]-1))
 			l.pos[end] = 0
@@ -323,14 +325,14 @@ func (x *Index) heapRemove(heap *[]laneHead, end End, i int) {
 	h[i] = h[last]
 	*heap = h[:last]
 	if i < last {
-		x.lanes.at(uint32(h[i].lane)).pos[end] = uint32(i + 1)
+		x.lanes.At(uint32(h[i].lane)).pos[end] = uint32(i + 1)
 		x.heapFix(*heap, end, i)
 	}
 }
 
 // heapFix moves the lane at i to where its head belongs.
 func (x *Index) heapFix(h []laneHead, end End, i int) {
-	before := func(a, b int) bool { return end.earlier(h[a].place, h[b].place) }
+	before := func(a, b int) bool { return end.Earlier(h[a].place, h[b].place) }
 	for i > 0 && before(i, (i-1)/2) {
 		x.heapSwap(h, end, i, (i-1)/2)
 		i = (i - 1) / 2
@@ -345,10 +347,10 @@ func (x *Index) heapDown(h []laneHead, end End, i int) {
 		if c >= len(h) {
 			return
 		}
-		if c+1 < len(h) && end.earlier(h[c+1].place, h[c].place) {
+		if c+1 < len(h) && end.Earlier(h[c+1].place, h[c].place) {
 			c++
 		}
-		if !end.earlier(h[c].place, h[i].place) {
+		if !end.Earlier(h[c].place, h[i].place) {
 			return
 		}
 		x.heapSwap(h, end, i, c)
@@ -358,6 +360,6 @@ func (x *Index) heapDown(h []laneHead, end End, i int) {
 
 func (x *Index) heapSwap(h []laneHead, end End, i, j int) {
 	h[i], h[j] = h[j], h[i]
-	x.lanes.at(uint32(h[i].lane)).pos[end] = uint32(i + 1)
-	x.lanes.at(uint32(h[j].lane)).pos[end] = uint32(j + 1)
+	x.lanes.At(uint32(h[i].lane)).pos[end] = uint32(i + 1)
+	x.lanes.At(uint32(h[j].lane)).pos[end] = uint32(j + 1)
 }

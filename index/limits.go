@@ -31,7 +31,7 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 	if !x.hasQueue(q) {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	was := u.rules
 	if was != nil {
 		x.mark(u, &was.meter, 0, 0)
@@ -56,7 +56,7 @@ func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
 	if !x.hasQueue(q) {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if r := u.rules; r != nil {
 		r.meter.begin(r.rate(), due, at)
 		x.limitQueue(u)
@@ -115,7 +115,7 @@ func (x *Index) HasLimits(q QueueID) bool {
 	if !x.hasQueue(q) {
 		return false
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	return u.rules != nil && u.rules.Limits != Limits{} || u.limitsShares()
 }
 
@@ -131,7 +131,7 @@ func (x *Index) claimed(u *queue) int {
 	if u.byState == 0 {
 		return 0
 	}
-	return x.byStates.at(u.byState).count(Claimed)
+	return x.byStates.At(u.byState).count(Claimed)
 }
 
 // limit is how many packets of a share may be claimed at once. While packets are on their way to
@@ -215,7 +215,7 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 				own := 0
 				for lane, t := range x.treesIn(u.giving(heap[i].share), s.Fits16) {
 					if x.accepts(lane, s.Filter) {
-						own += int(t.count)
+						own += int(t.Count)
 					}
 				}
 				n += min(own, x.allowed(u, s, heap[i].share))
@@ -248,7 +248,7 @@ func (x *Index) followLimits(u *queue, s *share) {
 		return
 	}
 	for lane := range x.treesIn(u.giving(s), false) {
-		x.lanes.at(uint32(lane)).fresh = false
+		x.lanes.At(uint32(lane)).fresh = false
 		x.freshen(u, lane)
 	}
 	if len(u.fresh.lanes) > manyFresh {
@@ -322,7 +322,7 @@ func (x *Index) HeldShare(q QueueID, name string) (h Held, ok bool) {
 	if s == nil {
 		return h, false
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if h, ok = x.heldBy(u, s); ok || !u.inOrder() || s.pos != 0 {
 		return h, ok
 	}
@@ -359,7 +359,7 @@ func (x *Index) heldBy(u *queue, s *share) (h Held, ok bool) {
 }
 
 // AtLimit says that nothing of a queue may be claimed, as all that may be is.
-func (x *Index) AtLimit(q QueueID) bool { return x.hasQueue(q) && x.room(x.queues.at(uint32(q))) == 0 }
+func (x *Index) AtLimit(q QueueID) bool { return x.hasQueue(q) && x.room(x.queues.At(uint32(q))) == 0 }
 
 // HeldCounts is how much of a queue is held back.
 type HeldCounts struct {
@@ -373,7 +373,7 @@ func (x *Index) HeldCounts(q QueueID) (n HeldCounts) {
 	if !x.hasQueue(q) {
 		return n
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.shares != nil {
 		n.SharesAtLimit, n.SharesNotDue = u.shares.heaps[full].len(), u.shares.heaps[waits].len()
 	}

@@ -75,7 +75,7 @@ func TestAShareThatWaitsIsServedThoughShareByChanges(t *testing.T) {
 	}
 	m.limit(Limits{ShareGap: second}) // which all shares follow
 	m.pops(Selection{})
-	rule := *m.queues.at(uint32(m.q)).shares.rule
+	rule := *m.queues.At(uint32(m.q)).shares.rule
 	rule.By = "other"
 	m.ShareBy(m.q, &rule)
 	m.sort()
@@ -253,8 +253,8 @@ func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
 		for range 2 * shares / endedSlice {
 			m.SetClock(m.ms)
 		}
-		if err := m.Check(); err != nil || m.resting > 0 || m.timers.live > 0 {
-			t.Errorf("%s: at the end %d shares rest, with %d timers: %v", what, m.resting, m.timers.live, err)
+		if err := m.Check(); err != nil || m.resting > 0 || m.timers.Live > 0 {
+			t.Errorf("%s: at the end %d shares rest, with %d timers: %v", what, m.resting, m.timers.Live, err)
 		}
 	}
 }

@@ -182,8 +182,8 @@ func TestValueRules(t *testing.T) {
 			for b.Counts(b.q).Ready > 0 {
 				b.Pop(b.q, Selection{}, nil)
 			}
-			if err := b.DropQueue(b.q); err != nil || b.forest.live != 0 {
-				b.t.Fatalf("%v, %d nodes", err, b.forest.live)
+			if err := b.DropQueue(b.q); err != nil || b.forest.Live != 0 {
+				b.t.Fatalf("%v, %d nodes", err, b.forest.Live)
 			}
 		},
 		"two packets of one sequence and value are found": func(b *bench) {

@@ -1,33 +1,37 @@
 package index
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // Memory is the bytes held, in use or free, without the maps that find lanes by tags and the
 // allocator's own share.
 func (x *Index) Memory() int64 {
-	return int64(unsafe.Sizeof(*x)) + x.entries.bytes() + x.forest.bytes() +
-		x.keys.groups.bytes() + x.keys.blocks.bytes() + x.keys.buckets.heads.bytes() + x.largeGroups.bytes() +
-		x.timers.bytes() + x.timers.heaps[wall].items.bytes() + x.timers.heaps[steady].items.bytes() +
-		x.deliveries.bytes() + x.byStates.bytes() + x.identities.buckets.heads.bytes() + x.identities.next.bytes() + x.identities.moved.bytes() + x.uniques.bytes() + x.lanes.bytes() + x.queues.bytes()
+	return int64(unsafe.Sizeof(*x)) + paged(&x.entries.Paged) + paged(&x.forest.Paged) +
+		paged(&x.keys.groups.Paged) + paged(&x.keys.blocks.Paged) + paged(&x.keys.buckets.heads) + paged(&x.largeGroups.Paged) +
+		paged(&x.timers.Paged) + paged(&x.timers.heaps[wall].items) + paged(&x.timers.heaps[steady].items) +
+		paged(&x.deliveries.Paged) + paged(&x.byStates.Paged) + paged(&x.identities.buckets.heads) + paged(&x.identities.next) + sparse(&x.identities.moved) + x.uniques.bytes() + paged(&x.lanes.Paged) + paged(&x.queues.Paged)
 }
 
-// bytes is the memory held.
-func (p *paged[T]) bytes() int64 {
-	var page [pageLen]T
-	return int64(len(p.pages))*int64(unsafe.Sizeof(page)) + int64(cap(p.pages))*int64(unsafe.Sizeof(uintptr(0)))
+// paged is the memory that an array holds.
+func paged[T any](p *tree.Paged[T]) int64 {
+	var page [tree.PageLen]T
+	return int64(len(p.Pages))*int64(unsafe.Sizeof(page)) + int64(cap(p.Pages))*int64(unsafe.Sizeof(uintptr(0)))
 }
 
-// bytes is the memory held.
-func (s *sparse[T]) bytes() (n int64) {
-	for _, page := range s.pages {
+// sparse is the memory that an array holds of which few elements are used.
+func sparse[T any](s *tree.Sparse[T]) (n int64) {
+	for _, page := range s.Pages {
 		if page != nil {
 			n += int64(unsafe.Sizeof(*page))
 		}
 	}
-	return n + int64(cap(s.pages))*int64(unsafe.Sizeof(uintptr(0)))
+	return n + int64(cap(s.Pages))*int64(unsafe.Sizeof(uintptr(0)))
 }
 
 // bytes is the memory held, but for the nodes of the tree.
 func (u *uniques) bytes() int64 {
-	return u.ids.groups.bytes() + u.ids.blocks.bytes() + u.ids.buckets.heads.bytes() + u.groups.bytes()
+	return paged(&u.ids.groups.Paged) + paged(&u.ids.blocks.Paged) + paged(&u.ids.buckets.heads) + sparse(&u.groups)
 }

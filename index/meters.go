@@ -116,7 +116,7 @@ type charged struct {
 func (x *Index) note(u *queue, m *meter, s *share) {
 	if !m.noted {
 		m.noted = true
-		x.charged = append(x.charged, charged{x.lanes.at(uint32(u.home)).queue, s})
+		x.charged = append(x.charged, charged{x.lanes.At(uint32(u.home)).queue, s})
 	}
 	if s != nil {
 		x.countResting(s)
@@ -130,7 +130,7 @@ func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue
 		c := x.charged[i]
 		var u *queue
 		if x.hasQueue(c.queue) {
-			u = x.queues.at(uint32(c.queue))
+			u = x.queues.At(uint32(c.queue))
 		}
 		switch {
 		case c.share != nil:
@@ -152,7 +152,7 @@ func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue
 // IsAhead says that a queue, even without packets, is to stay as its takes were many for a rate, or
 // shares of it rest. MayTake tells when that may be over.
 func (x *Index) IsAhead(q QueueID) bool {
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.rules != nil && x.awaitDue(u, &u.rules.meter, 0) {
 		return true
 	}
@@ -170,7 +170,7 @@ func (x *Index) awaitDue(u *queue, m *meter, share uint32) bool {
 
 // DueOf is when the next take of a queue is due by its own rate, fast ones too.
 func (x *Index) DueOf(q QueueID) (d TakeDue) {
-	if r := x.queues.at(uint32(q)).rules; r != nil && r.meter.due > x.clock {
+	if r := x.queues.At(uint32(q)).rules; r != nil && r.meter.due > x.clock {
 		d = TakeDue{(r.meter.due + 999_999) / 1_000_000, r.meter.gap}
 	}
 	return d
@@ -178,7 +178,7 @@ func (x *Index) DueOf(q QueueID) (d TakeDue) {
 
 // GoOn lets the rate of a queue go on where that of another one was.
 func (x *Index) GoOn(q QueueID, d TakeDue) {
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if r := u.rules; r != nil && d.At > 0 {
 		r.meter.due, r.meter.gap = d.At*1_000_000, d.Gap
 		if x.limitQueue(u); r.Gap >= slowGap {
@@ -208,15 +208,15 @@ func (x *Index) SetClock(steady int64) {
 // mark has Advance tell when a meter lets takes pass again; at 0 it does not.
 func (x *Index) mark(u *queue, m *meter, share uint32, at int64) {
 	if m.marker == 0 && at != 0 {
-		m.marker = x.timers.alloc()
-		t := x.timers.at(m.marker)
-		t.entry, t.delivery, t.until[0] = uint32(x.lanes.at(uint32(u.home)).queue), meterTimer, share
+		m.marker = x.timers.Alloc()
+		t := x.timers.At(m.marker)
+		t.entry, t.delivery, t.until[0] = uint32(x.lanes.At(uint32(u.home)).queue), meterTimer, share
 	}
 	if m.marker == 0 {
 		return
 	}
 	if x.timers.schedule(m.marker, steady, at); at == 0 {
-		x.timers.free(m.marker)
+		x.timers.Free(m.marker)
 		m.marker = 0
 	}
 }
@@ -248,8 +248,8 @@ func (x *Index) takenFrom(id ID) (u *queue, s *share) {
 	if e == nil {
 		return nil, nil
 	}
-	l := x.lanes.at(uint32(e.lane))
-	if u = x.queues.at(uint32(l.queue)); u.shares != nil {
+	l := x.lanes.At(uint32(e.lane))
+	if u = x.queues.At(uint32(l.queue)); u.shares != nil {
 		s = u.shares.of(l)
 	}
 	return u, s
@@ -311,9 +311,9 @@ const crowdedWait = 60_000
 
 // endWait follows the marker of a meter. The event has no queue for one of those in ended.
 func (x *Index) endWait(timer uint32) (e Event) {
-	t := x.timers.at(timer)
+	t := x.timers.At(timer)
 	e.Kind, e.Packet.Queue = MayTake, QueueID(t.entry)
-	u := x.queues.at(t.entry)
+	u := x.queues.At(t.entry)
 	if t.until[0] == 0 {
 		x.mark(u, &u.rules.meter, 0, 0)
 		return e

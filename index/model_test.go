@@ -8,6 +8,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/index/tree"
 	"pgregory.net/rapid"
 )
 
@@ -484,7 +485,7 @@ func (m *indexModel) NextBehind(t *rapid.T) {
 // behind is the packets that an end selects behind a place.
 func (m *indexModel) behind(q QueueID, end End, after Place) []*modelPacket {
 	return slices.DeleteFunc(m.order(q, Selection{End: end}), func(p *modelPacket) bool {
-		return after.Priority > 0 && !end.earlier(place{after.Priority, after.Seq}, place{p.Priority, p.Seq})
+		return after.Priority > 0 && !end.Earlier(tree.Place{Priority: after.Priority, Seq: after.Seq}, tree.Place{Priority: p.Priority, Seq: p.Seq})
 	})
 }
 
@@ -516,7 +517,7 @@ func (m *indexModel) FindValue(t *rapid.T) {
 		p := m.anyPacket(t)
 		from = Place{Priority: max(p.Priority, 1), Seq: p.Seq - 1 + rapid.Uint64Range(0, 2).Draw(t, "beside it")}
 		want = slices.DeleteFunc(want, func(p Packet) bool {
-			return Newest.earlier(place{from.Priority, from.Seq}, place{p.Priority, p.Seq}) == (end == Oldest)
+			return Newest.Earlier(tree.Place{Priority: from.Priority, Seq: from.Seq}, tree.Place{Priority: p.Priority, Seq: p.Seq}) == (end == Oldest)
 		})
 	}
 	if end == Oldest {
@@ -890,7 +891,7 @@ func (m *indexModel) verify(t *rapid.T) {
 		t.Fatal(err)
 	}
 	for _, q := range m.queues {
-		if m.x.queues.at(uint32(q)).values == unsearchable {
+		if m.x.queues.At(uint32(q)).values == unsearchable {
 			t.Fatal("a queue whose packets have different sequences has no tree of values")
 		}
 	}
@@ -1033,8 +1034,8 @@ func TestIndexDoesWhatTheNaiveModelDoes(t *testing.T) {
 		}
 		clear(m.alarms)
 		m.verify(t)
-		if m.x.entries.live+m.x.forest.live+m.x.keys.groups.live+m.x.keys.blocks.live+m.x.largeGroups.live+m.x.timers.live+
-			m.x.deliveries.live+m.x.byStates.live+m.x.uniques.ids.groups.live+m.x.uniques.ids.blocks.live != 0 || m.x.identities.built != 0 {
+		if m.x.entries.Live+m.x.forest.Live+m.x.keys.groups.Live+m.x.keys.blocks.Live+m.x.largeGroups.Live+m.x.timers.Live+
+			m.x.deliveries.Live+m.x.byStates.Live+m.x.uniques.ids.groups.Live+m.x.uniques.ids.blocks.Live != 0 || m.x.identities.built != 0 {
 			t.Fatal("an empty index still holds slots")
 		}
 	})
@@ -1047,9 +1048,9 @@ func (x *Index) Due(now, steady int64) (Packet, bool) {
 	if !ok || ago < 0 {
 		return Packet{}, false
 	}
-	t := x.timers.at(timer)
+	t := x.timers.At(timer)
 	if t.delivery == windowTimer || t.delivery == alarmTimer {
 		return Packet{}, true
 	}
-	return x.packet(t.entry, x.entries.at(t.entry)), true
+	return x.packet(t.entry, x.entries.At(t.entry)), true
 }

@@ -1,6 +1,10 @@
 package index
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // Next appends to dst the packets that the next selections would take, without groups, in that
 // order: at most n, after the first skip ones. See Best for times. It costs O((skip+n) log(skip+n))
@@ -12,11 +16,11 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 	}
 	if n == 1 && skip <= 0 { // most takes; this allocates nothing
 		if id := x.best(q, &s); id != 0 {
-			dst = append(dst, x.packet(id, x.entries.at(id)))
+			dst = append(dst, x.packet(id, x.entries.At(id)))
 		}
 		return dst
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.rules != nil {
 		n = min(n, x.allowed(u, &s, nil)-max(0, skip))
 	}
@@ -40,10 +44,10 @@ func (x *Index) Next(q QueueID, s Selection, skip, n int, dst []Packet) []Packet
 // Nothing is appended of a queue that is shared out: it has no places. Skipping goes a leaf at a
 // time in one lane where priorities are few. With one priority from counts from the nearer side.
 func (x *Index) Elements(q QueueID, from, n int, dst []Packet) []Packet {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares != nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).shares != nil {
 		return dst
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	left := u.ready - from
 	if n = min(n, left); n <= 0 {
 		return dst
@@ -66,22 +70,22 @@ func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet
 		o.openLanes(of, s.Fits16)
 		for ; n > 0 && len(o.heap) > 0; skip-- {
 			if id := o.take(); skip <= 0 {
-				dst = append(dst, x.packet(id, x.entries.at(id)))
+				dst = append(dst, x.packet(id, x.entries.At(id)))
 				n--
 			}
 		}
 		return dst
 	}
-	home := x.lanes.at(uint32(of.home))
+	home := x.lanes.At(uint32(of.home))
 	if !x.accepts(of.home, s.Filter) || s.Fits16 && home.wide {
 		return dst
 	}
-	w := x.forest.walk(&home.tree, s.End)
-	w.skip(skip)
-	for ; n > 0 && !w.done(); n-- {
-		_, id := w.at()
-		dst = append(dst, x.packet(id, x.entries.at(id)))
-		w.next()
+	w := x.forest.Walk(&home.tree, s.End)
+	w.Skip(skip)
+	for ; n > 0 && !w.Done(); n-- {
+		_, id := w.At()
+		dst = append(dst, x.packet(id, x.entries.At(id)))
+		w.Next()
 	}
 	return dst
 }
@@ -89,17 +93,17 @@ func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet
 // Last is the packet that Next at the newest end gives last. The queue has one that can be
 // selected. It costs O(log n) for each lane.
 func (x *Index) Last(q QueueID) Packet {
-	var last place
+	var last tree.Place
 	var id uint32
-	for _, t := range x.trees(x.queues.at(uint32(q)), false) {
-		x.forest.passed += passedPaths
-		end, _ := x.forest.highest(t)
-		w := x.forest.walkPriority(t, end.priority, Oldest)
-		if at, packet := w.at(); id == 0 || at.priority > last.priority || at.priority == last.priority && at.seq < last.seq {
+	for _, t := range x.trees(x.queues.At(uint32(q)), false) {
+		x.forest.Passed += passedPaths
+		end, _ := x.forest.Highest(t)
+		w := x.forest.WalkPriority(t, end.Priority, Oldest)
+		if at, packet := w.At(); id == 0 || at.Priority > last.Priority || at.Priority == last.Priority && at.Seq < last.Seq {
 			last, id = at, packet
 		}
 	}
-	return x.packet(id, x.entries.at(id))
+	return x.packet(id, x.entries.At(id))
 }
 
 // Ready is how many packets of a queue a selection takes, and most if they are more. O(1); with a
@@ -108,7 +112,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 	if !x.hasQueue(q) {
 		return 0
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	trees := x.takable(u, s.Fits16)
 	most = min(most, x.allowed(u, &s, nil))
 	switch {
@@ -129,7 +133,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 	}
 	for lane, t := range trees {
 		if n < most && x.accepts(lane, s.Filter) {
-			n += int(t.count)
+			n += int(t.Count)
 		}
 	}
 	return min(n, most)
@@ -142,7 +146,7 @@ func (x *Index) NextBehind(q QueueID, end End, after Place, n int, dst []Packet)
 	o := x.openBehind(q, end, after)
 	for ; n > 0 && len(o.heap) > 0; n-- {
 		id := o.take()
-		p := x.packet(id, x.entries.at(id))
+		p := x.packet(id, x.entries.At(id))
 		dst, after = append(dst, p), p.Place()
 	}
 	if len(o.heap) > 1 {
@@ -165,10 +169,10 @@ func (x *Index) openBehind(q QueueID, end End, after Place) openWalks {
 		x.held = heldWalks{}
 		return h.openWalks
 	}
-	from, ok := end.behind(place{after.Priority, after.Seq})
+	from, ok := end.Behind(tree.Place{Priority: after.Priority, Seq: after.Seq})
 	o := openWalks{x: x, end: end, from: from, perLane: passedLane, perStep: passedStep}
 	if x.hasQueue(q) && ok {
-		o.openLanes(&x.queues.at(uint32(q)).lanes, false)
+		o.openLanes(&x.queues.At(uint32(q)).lanes, false)
 	}
 	o.perLane = 0 // a step that opens lanes counts as one
 	return o
@@ -176,8 +180,8 @@ func (x *Index) openBehind(q QueueID, end End, after Place) openWalks {
 
 // laneWalk is a walk over one lane.
 type laneWalk struct {
-	walk
-	at place
+	tree.Walk
+	at tree.Place
 	// heap is the lane's heap, and pos its place in that plus 1, until the walk is first taken
 	// from. Only then can the lanes below it be next, so the cost does not depend on the number of
 	// lanes.
@@ -190,7 +194,7 @@ type laneWalk struct {
 type openWalks struct {
 	x       *Index
 	end     End
-	from    place             // at which the walks begin; the zero place is before all
+	from    tree.Place        // at which the walks begin; the zero place is before all
 	accepts func(LaneID) bool // which lanes are opened; nil: all
 	heap    []laneWalk
 
@@ -205,9 +209,9 @@ func (o *openWalks) openLanes(of *lanes, narrow bool) {
 		if !narrow {
 			o.openLane(of.set.wide[o.end], 0)
 		}
-	case of.home == 0, narrow && o.x.lanes.at(uint32(of.home)).wide:
+	case of.home == 0, narrow && o.x.lanes.At(uint32(of.home)).wide:
 	case o.accepts == nil || o.accepts(of.home):
-		o.open(&o.x.lanes.at(uint32(of.home)).tree)
+		o.open(&o.x.lanes.At(uint32(of.home)).tree)
 	}
 }
 
@@ -217,11 +221,11 @@ func (o *openWalks) openLane(h []laneHead, i int) {
 	if i >= len(h) {
 		return
 	}
-	o.x.forest.passed += o.perLane
+	o.x.forest.Passed += o.perLane
 	if o.accepts == nil || o.accepts(h[i].lane) {
-		t := &o.x.lanes.at(uint32(h[i].lane)).tree
-		if o.from == (place{}) || !o.end.earlier(h[i].place, o.from) {
-			o.push(laneWalk{walk: o.x.forest.walk(t, o.end), at: h[i].place, heap: h, pos: i + 1})
+		t := &o.x.lanes.At(uint32(h[i].lane)).tree
+		if o.from == (tree.Place{}) || !o.end.Earlier(h[i].place, o.from) {
+			o.push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place, heap: h, pos: i + 1})
 			return
 		}
 		o.open(t)
@@ -231,29 +235,29 @@ func (o *openWalks) openLane(h []laneHead, i int) {
 }
 
 // open adds a walk over a tree that is no lane in a heap.
-func (o *openWalks) open(t *tree) {
-	if o.from == (place{}) {
-		o.add(o.x.forest.walk(t, o.end))
+func (o *openWalks) open(t *tree.Tree) {
+	if o.from == (tree.Place{}) {
+		o.add(o.x.forest.Walk(t, o.end))
 	} else {
-		o.add(o.x.forest.walkFrom(t, o.from, o.end))
+		o.add(o.x.forest.WalkFrom(t, o.from, o.end))
 	}
 }
 
 // add adds a walk, unless it is at its end.
-func (o *openWalks) add(w walk) {
-	if !w.done() {
-		o.push(laneWalk{walk: w, at: w.place()})
+func (o *openWalks) add(w tree.Walk) {
+	if !w.Done() {
+		o.push(laneWalk{Walk: w, at: w.Place()})
 	}
 }
 
 // take returns the packet that comes next, and goes on. It opens the lanes that can be next then.
 func (o *openWalks) take() uint32 {
 	top := &o.heap[0]
-	_, id := top.walk.at()
+	_, id := top.At()
 	heap, pos := top.heap, top.pos
 	top.pos = 0
 	if len(o.heap) > 1 {
-		o.x.forest.passed += o.perStep
+		o.x.forest.Passed += o.perStep
 	}
 	o.next()
 	if pos != 0 {
@@ -266,7 +270,7 @@ func (o *openWalks) take() uint32 {
 func (o *openWalks) push(w laneWalk) {
 	o.heap = append(o.heap, w)
 	h := o.heap
-	for c := len(h) - 1; c > 0 && o.end.earlier(h[c].at, h[(c-1)/2].at); c = (c - 1) / 2 {
+	for c := len(h) - 1; c > 0 && o.end.Earlier(h[c].at, h[(c-1)/2].at); c = (c - 1) / 2 {
 		h[c], h[(c-1)/2] = h[(c-1)/2], h[c]
 	}
 }
@@ -274,22 +278,22 @@ func (o *openWalks) push(w laneWalk) {
 // next goes to the next packet of the first walk, which leaves the heap at its end.
 func (o *openWalks) next() {
 	top := &o.heap[0]
-	if top.next(); top.done() {
+	if top.Next(); top.Done() {
 		last := len(o.heap) - 1
 		o.heap[0] = o.heap[last]
 		o.heap = o.heap[:last]
 	} else {
-		top.at = top.place()
+		top.at = top.Place()
 	}
 	for i, h := 0, o.heap; ; {
 		c := 2*i + 1
 		if c >= len(h) {
 			return
 		}
-		if c+1 < len(h) && o.end.earlier(h[c+1].at, h[c].at) {
+		if c+1 < len(h) && o.end.Earlier(h[c+1].at, h[c].at) {
 			c++
 		}
-		if !o.end.earlier(h[c].at, h[i].at) {
+		if !o.end.Earlier(h[c].at, h[i].at) {
 			return
 		}
 		h[c], h[i] = h[i], h[c]

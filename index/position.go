@@ -3,18 +3,19 @@ package index
 import (
 	"iter"
 	"math"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
 )
 
 // Passed grows with what searches and walks pass: by 1, some 25 ns, for a packet or a leaf of some
 // 30, and by as much as takes that time for lanes and dearer steps. What a call costs besides is
 // O(log n).
-func (x *Index) Passed() int { return x.forest.passed }
+func (x *Index) Passed() int { return x.forest.Passed }
 
 const (
 	passedPaths = 50 // two paths down the tree of a lane, of many
 	passedLane  = 13 // a lane that a walk opens in its midst
 	passedStep  = 64 // the next packet of several lanes, besides that
-	passedTurn  = 20 // the next priority, from the newest end
 	passedSort  = 18 // a packet of a search in several priorities
 	passedBuild = 24 // one that comes into a tree of values
 )
@@ -27,8 +28,8 @@ func (x *Index) Position(id ID) int {
 	if e == nil || !e.selectable() {
 		return -1
 	}
-	return x.count(x.lanesOf(x.lanes.at(uint32(e.lane))), span{place{}, place{e.priority - 1, math.MaxUint64}},
-		span{e.place().plusOne(), place{e.priority, math.MaxUint64}})
+	return x.count(x.lanesOf(x.lanes.At(uint32(e.lane))), span{tree.Place{}, tree.Place{Priority: e.priority - 1, Seq: math.MaxUint64}},
+		span{e.place().PlusOne(), tree.Place{Priority: e.priority, Seq: math.MaxUint64}})
 }
 
 // Before is how many selectable packets of its share the oldest end takes before this one; -1 when
@@ -38,56 +39,56 @@ func (x *Index) Before(id ID) int {
 	if e == nil || !e.selectable() {
 		return -1
 	}
-	return x.count(x.lanesOf(x.lanes.at(uint32(e.lane))), span{place{}, e.place()}) - 1
+	return x.count(x.lanesOf(x.lanes.At(uint32(e.lane))), span{tree.Place{}, e.place()}) - 1
 }
 
 // Distance is how many selectable packets of a queue are behind a place, up to another that is
 // behind it, in the order of Next at the newest end. In every lane it costs as many leaves as they
 // fill, so a walk over many packets costs no more than one over all leaves.
 func (x *Index) Distance(q QueueID, after, to Place) int {
-	a, ok := Newest.behind(place{after.Priority, after.Seq})
-	b := place{to.Priority, to.Seq}
+	a, ok := Newest.Behind(tree.Place{Priority: after.Priority, Seq: after.Seq})
+	b := tree.Place{Priority: to.Priority, Seq: to.Seq}
 	if !x.hasQueue(q) || !ok {
 		return 0
 	}
-	of := &x.queues.at(uint32(q)).lanes
-	if a.priority == b.priority {
+	of := &x.queues.At(uint32(q)).lanes
+	if a.Priority == b.Priority {
 		return x.count(of, span{b, a})
 	}
-	return x.count(of, span{place{a.priority, 0}, a},
-		span{place{a.priority + 1, 0}, place{b.priority - 1, math.MaxUint64}},
-		span{b, place{b.priority, math.MaxUint64}})
+	return x.count(of, span{tree.Place{Priority: a.Priority, Seq: 0}, a},
+		span{tree.Place{Priority: a.Priority + 1, Seq: 0}, tree.Place{Priority: b.Priority - 1, Seq: math.MaxUint64}},
+		span{b, tree.Place{Priority: b.Priority, Seq: math.MaxUint64}})
 }
 
 // span is all places from one to another, both included.
-type span struct{ from, to place }
+type span struct{ from, to tree.Place }
 
 // count is how many selectable packets of some lanes are in some spans.
 func (x *Index) count(of *lanes, spans ...span) (n int) {
 	for _, t := range x.treesIn(of, false) {
-		x.forest.passed += passedPaths
+		x.forest.Passed += passedPaths
 		for _, s := range spans {
-			n += x.forest.count(t, s.from, s.to)
+			n += x.forest.Count(t, s.from, s.to)
 		}
 	}
 	return n
 }
 
 // trees gives the lanes of a queue that are not empty, with narrow only the narrow ones.
-func (x *Index) trees(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
+func (x *Index) trees(u *queue, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
 	return x.treesOf(u, u.lanesOf, narrow)
 }
 
 // takable is trees for takes.
-func (x *Index) takable(u *queue, narrow bool) iter.Seq2[LaneID, *tree] {
+func (x *Index) takable(u *queue, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
 	return x.treesOf(u, u.giving, narrow)
 }
 
-func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2[LaneID, *tree] {
+func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
 	if u.shares == nil {
 		return x.treesIn(of(nil), narrow)
 	}
-	return func(yield func(LaneID, *tree) bool) {
+	return func(yield func(LaneID, *tree.Tree) bool) {
 		for s := range u.shares.each() {
 			for id, t := range x.treesIn(of(s), narrow) {
 				if !yield(id, t) {
@@ -99,18 +100,18 @@ func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2
 }
 
 // treesIn is trees of some lanes.
-func (x *Index) treesIn(of *lanes, narrow bool) iter.Seq2[LaneID, *tree] {
-	return func(yield func(LaneID, *tree) bool) {
+func (x *Index) treesIn(of *lanes, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
+	return func(yield func(LaneID, *tree.Tree) bool) {
 		if of.set == nil {
-			if l := x.lanes.at(uint32(of.home)); l.tree.count > 0 && !(narrow && l.wide) {
+			if l := x.lanes.At(uint32(of.home)); l.tree.Count > 0 && !(narrow && l.wide) {
 				yield(of.home, &l.tree)
 			}
 			return
 		}
 		for _, heap := range [2][]laneHead{of.set.narrow[Newest], of.set.wide[Newest]} {
 			for _, h := range heap {
-				x.forest.passed++
-				if !yield(h.lane, &x.lanes.at(uint32(h.lane)).tree) {
+				x.forest.Passed++
+				if !yield(h.lane, &x.lanes.At(uint32(h.lane)).tree) {
 					return
 				}
 			}
@@ -125,11 +126,11 @@ func (x *Index) treesIn(of *lanes, narrow bool) iter.Seq2[LaneID, *tree] {
 // several, or there are none. With one the order of one end is the reverse of the other's.
 func (x *Index) onlyPriority(u *queue) (only uint32, ok bool) {
 	for _, t := range x.trees(u, false) {
-		k, _ := x.forest.lowest(t)
-		if t.priorities > 1 || ok && k.priority != only {
+		k, _ := x.forest.Lowest(t)
+		if t.Priorities > 1 || ok && k.Priority != only {
 			return 0, false
 		}
-		only, ok = k.priority, true
+		only, ok = k.Priority, true
 	}
 	return only, ok
 }
@@ -143,7 +144,7 @@ func (x *Index) Bands(q QueueID) (n [len(BandStarts)]int) {
 	if !x.hasQueue(q) {
 		return n
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.shares != nil {
 		return u.shares.bands
 	}
@@ -156,7 +157,7 @@ func (x *Index) bands(u *queue) (n [len(BandStarts)]int) {
 		if i+1 < len(BandStarts) {
 			to = BandStarts[i+1] - 1
 		}
-		n[i] = x.count(&u.lanes, span{place{from, 0}, place{to, math.MaxUint64}})
+		n[i] = x.count(&u.lanes, span{tree.Place{Priority: from, Seq: 0}, tree.Place{Priority: to, Seq: math.MaxUint64}})
 	}
 	return n
 }

@@ -1,6 +1,10 @@
 package index
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // QueueID is the number of a queue in an [Index]; 0 is none.
 type QueueID uint32
@@ -47,13 +51,13 @@ type queue struct {
 	byState    uint32      // 0 while all its packets can be selected
 	alarm      uint32      // a timer; 0: none
 	sorts      uint32      // as of Sorts
-	values     *tree       // the selectable packets by hash; nil until a search wants it, and while none is ready
+	values     *tree.Tree  // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh      *freshLanes // nil unless NoteFresh wants it
 	shares     *sharing    // nil unless ShareBy wants it
 	rules      *rules      // nil: none
 }
 
-func (u *queue) freeLink() *uint32 { return &u.next }
+func (u *queue) FreeLink() *uint32 { return &u.next }
 
 // rules are what only some queues have.
 type rules struct {
@@ -85,9 +89,9 @@ func (u *queue) setRules(change func(r *rules)) {
 
 // AddQueue makes an empty queue. The numbers of dropped queues are used again.
 func (x *Index) AddQueue() QueueID {
-	q, lane := QueueID(x.queues.alloc()), x.lanes.alloc()
-	x.lanes.at(lane).queue = q
-	x.queues.at(uint32(q)).home = LaneID(lane)
+	q, lane := QueueID(x.queues.Alloc()), x.lanes.Alloc()
+	x.lanes.At(lane).queue = q
+	x.queues.At(uint32(q)).home = LaneID(lane)
 	return q
 }
 
@@ -96,7 +100,7 @@ func (x *Index) DropQueue(q QueueID) error {
 	if !x.hasQueue(q) {
 		return ErrUnknownQueue
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.ready > 0 || u.byState != 0 || x.HasWindow(q) {
 		return ErrNotEmpty
 	}
@@ -105,8 +109,8 @@ func (x *Index) DropQueue(q QueueID) error {
 		x.ended = append(x.ended, u.shares.all)
 	}
 	x.dropTwin(u.home)
-	x.lanes.free(uint32(u.home))
-	x.queues.free(uint32(q))
+	x.lanes.Free(uint32(u.home))
+	x.queues.Free(uint32(q))
 	return nil
 }
 
@@ -115,10 +119,10 @@ func (x *Index) Counts(q QueueID) Counts {
 	if !x.hasQueue(q) {
 		return Counts{}
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	c := Counts{Ready: u.ready, Priorities: int(u.priorities), Bytes: u.bytes, Strays: int(u.strays)}
 	if u.byState != 0 {
-		a := x.byStates.at(u.byState)
+		a := x.byStates.At(u.byState)
 		c.Unselectable, c.Delayed, c.Claimed = a.count(Ready), a.count(Delayed), a.count(Claimed)
 		c.Dead, c.Done, c.Damaged, c.Ended = a.count(Dead), a.count(Done), a.count(Damaged), a.ended
 	}
@@ -126,5 +130,5 @@ func (x *Index) Counts(q QueueID) Counts {
 }
 
 func (x *Index) hasQueue(q QueueID) bool {
-	return x.queues.has(uint32(q)) && x.queues.at(uint32(q)).home != 0
+	return x.queues.Has(uint32(q)) && x.queues.At(uint32(q)).home != 0
 }

@@ -1,37 +1,14 @@
 package index
 
-import "math"
+import "github.com/holdfast-queue/holdfast/index/tree"
 
 // End is the end of equal priority that a consumer takes from.
-type End uint8
+type End = tree.End
 
 const (
-	Newest End = iota // the highest sequence first: pinpriq document, section pop
-	Oldest            // the lowest sequence first
+	Newest = tree.Newest // the highest sequence first: pinpriq document, section pop
+	Oldest = tree.Oldest // the lowest sequence first
 )
-
-// earlier is the order of selection: best priority, then the chosen end of the sequences.
-func (end End) earlier(a, b place) bool {
-	if end == worst {
-		return b.before(a)
-	}
-	if a.priority != b.priority || end == Oldest {
-		return a.before(b)
-	}
-	return a.seq > b.seq
-}
-
-// behind is the first place that an end selects behind another; false if there is none.
-func (end End) behind(a place) (place, bool) {
-	switch {
-	case end == Newest && a.seq > 0:
-		return place{a.priority, a.seq - 1}, true
-	case end == Newest:
-		return place{a.priority + 1, math.MaxUint64}, a.priority < math.MaxUint32
-	}
-	from := a.plusOne()
-	return from, from != place{}
-}
 
 // Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,
 // and a call asks a filter at most once a lane, or three times where shares take turns. A filter
@@ -65,7 +42,7 @@ func (x *Index) Best(q QueueID, s Selection) (Packet, bool) {
 	if id == 0 {
 		return Packet{}, false
 	}
-	return x.packet(id, x.entries.at(id)), true
+	return x.packet(id, x.entries.At(id)), true
 }
 
 // Group appends to dst a packet that was selected, and its group: every other ready packet of the
@@ -84,8 +61,8 @@ func (x *Index) Group(id ID, s Selection, dst []Packet) []Packet {
 	}
 	lim := s.Limit
 	left, bytes := lim.Packets-1, lim.Bytes-e.weight()
-	x.others(x.keys.groups.at(e.group), uint32(id), s.Fits16, func(id uint32) bool {
-		m := x.entries.at(id)
+	x.others(x.keys.groups.At(e.group), uint32(id), s.Fits16, func(id uint32) bool {
+		m := x.entries.At(id)
 		left--
 		bytes -= m.weight()
 		if lim.Packets > 0 && left < 0 || lim.Bytes > 0 && bytes < 0 {
@@ -102,7 +79,7 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 	if !x.hasQueue(q) || s.End > Oldest {
 		return 0
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.rules != nil && x.allowed(u, s, nil) == 0 {
 		return 0
 	}
@@ -136,8 +113,8 @@ func (x *Index) bestIn(of *lanes, s *Selection) uint32 {
 	if lane == 0 {
 		return 0
 	}
-	l := x.lanes.at(uint32(lane))
-	if l.tree.count == 0 || s.Fits16 && l.wide {
+	l := x.lanes.At(uint32(lane))
+	if l.tree.Count == 0 || s.Fits16 && l.wide {
 		return 0
 	}
 	_, id := x.head(l, s.End)
@@ -166,7 +143,7 @@ func (x *Index) bestLane(set *laneSet, s *Selection) LaneID {
 // bestInHeap finds the first lane that the filter accepts from place i of a heap down, if it comes
 // before the best so far. What is below a lane comes after it.
 func (x *Index) bestInHeap(heap []laneHead, i int, s *Selection, best *laneHead) {
-	if i >= len(heap) || best.lane != 0 && !s.End.earlier(heap[i].place, best.place) {
+	if i >= len(heap) || best.lane != 0 && !s.End.Earlier(heap[i].place, best.place) {
 		return
 	}
 	if x.accepts(heap[i].lane, s.Filter) {
@@ -179,7 +156,7 @@ func (x *Index) bestInHeap(heap []laneHead, i int, s *Selection, best *laneHead)
 
 // accepts reports whether a filter accepts a lane.
 func (x *Index) accepts(lane LaneID, f Filter) bool {
-	return f == nil || f(x.lanes.at(uint32(lane)).tags)
+	return f == nil || f(x.lanes.At(uint32(lane)).tags)
 }
 
 // accepting is accepts for one filter, nil if that is nil.

@@ -113,10 +113,10 @@ type sharing struct {
 // SetShare says what one share of a queue has of its own from now on, whether it exists or not. It
 // is forgotten when the queue is no longer shared out; of one that is not, nothing changes.
 func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).shares == nil {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	sh := u.shares
 	if r := u.rateOf(own.Gap); own.Gap > 0 {
 		own.due = min(sh.own[name].due, x.clock+r.burst*r.gap)
@@ -176,7 +176,7 @@ func (x *Index) Shares(q QueueID) (shares, unsorted int) {
 	if !x.hasQueue(q) {
 		return 0, 0
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.shares != nil {
 		shares, unsorted = len(u.shares.all)-len(u.shares.free), u.shares.unsorted
 	}
@@ -192,16 +192,16 @@ func (x *Index) Sorts(q QueueID) uint32 {
 	if !x.hasQueue(q) {
 		return 0
 	}
-	return x.queues.at(uint32(q)).sorts
+	return x.queues.At(uint32(q)).sorts
 }
 
 // NextShare is the share of a queue that is behind others, by its number: from is 0, or next of the
 // one before. A share keeps its number until it goes.
 func (x *Index) NextShare(q QueueID, from uint32) (name string, next uint32, ok bool) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).shares == nil {
 		return "", 0, false
 	}
-	for all := x.queues.at(uint32(q)).shares.all; int(from) < len(all); from++ {
+	for all := x.queues.At(uint32(q)).shares.all; int(from) < len(all); from++ {
 		if s := all[from]; s != nil {
 			return s.name, from + 1, true
 		}
@@ -217,11 +217,11 @@ func (x *Index) ShareCounts(q QueueID, name string) (ready, claimed, lanes int) 
 		return 0, 0, 0
 	}
 	if of.home != 0 {
-		ready, lanes = int(x.lanes.at(uint32(of.home)).tree.count), 1
+		ready, lanes = int(x.lanes.At(uint32(of.home)).tree.Count), 1
 	}
 	if of.set != nil {
 		for _, id := range of.set.byKey {
-			ready += int(x.lanes.at(uint32(id)).tree.count)
+			ready += int(x.lanes.At(uint32(id)).tree.Count)
 			lanes++
 		}
 	}
@@ -230,10 +230,10 @@ func (x *Index) ShareCounts(q QueueID, name string) (ready, claimed, lanes int) 
 
 // shareNamed is a share of a queue with its lanes; nil and nil if there is none.
 func (x *Index) shareNamed(q QueueID, name string) (*share, *lanes) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).shares == nil {
 		return nil, nil
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	s := u.shares.byName[name]
 	if s == nil {
 		return nil, nil
@@ -243,7 +243,7 @@ func (x *Index) shareNamed(q QueueID, name string) (*share, *lanes) {
 
 // HasLane says that a packet with this key and these tags needs no new lane.
 func (x *Index) HasLane(q QueueID, key, tags []byte, wide bool) bool {
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.shares == nil {
 		return x.laneIn(&u.lanes, tags, wide) != 0
 	}
@@ -258,7 +258,7 @@ func (x *Index) HasLaneFor(q QueueID, id ID) bool {
 		return false
 	}
 	key, _ := x.Key(id, nil)
-	l := x.lanes.at(uint32(e.lane))
+	l := x.lanes.At(uint32(e.lane))
 	return x.HasLane(q, key, []byte(l.tags), l.wide)
 }
 
@@ -272,7 +272,7 @@ type Shared struct {
 // ShareOf says in which share of a queue a packet with this key and these tags would be; false if
 // the queue is not shared out.
 func (x *Index) ShareOf(q QueueID, key, tags []byte) (of Shared, ok bool) {
-	sh := x.queues.at(uint32(q)).shares
+	sh := x.queues.At(uint32(q)).shares
 	if sh == nil {
 		return of, false
 	}
@@ -293,7 +293,7 @@ func (x *Index) ShareFor(q QueueID, id ID) (of Shared, ok bool) {
 		return of, false
 	}
 	key, _ := x.Key(id, nil)
-	return x.ShareOf(q, key, []byte(x.lanes.at(uint32(e.lane)).tags))
+	return x.ShareOf(q, key, []byte(x.lanes.At(uint32(e.lane)).tags))
 }
 
 // of returns the share of a lane.
@@ -413,21 +413,21 @@ func (sh *sharing) name(key, tags []byte) (name []byte) {
 // shareFor returns the share of a packet of a queue, a new one if there is none; nil for the empty
 // one, also if the queue has no place for another lane.
 func (x *Index) shareFor(q QueueID, key, tags []byte, wide bool) *share {
-	sh := x.queues.at(uint32(q)).shares
+	sh := x.queues.At(uint32(q)).shares
 	if sh == nil || sh.lanes >= sh.most && !x.HasLane(q, key, tags, wide) {
 		return nil
 	}
 	s, ok := sh.find(key, tags)
 	if !ok {
 		s = sh.add(string(sh.name(key, tags)))
-		x.followLimits(x.queues.at(uint32(q)), s)
+		x.followLimits(x.queues.At(uint32(q)), s)
 	}
 	return s
 }
 
 // changeLane makes a packet that is not linked one of a share of a queue. tags are its own.
 func (x *Index) changeLane(e *entry, to QueueID, s *share, tags []byte) {
-	lane := x.laneFor(to, s, tags, x.lanes.at(uint32(e.lane)).wide)
+	lane := x.laneFor(to, s, tags, x.lanes.At(uint32(e.lane)).wide)
 	x.leaveLane(e)
 	x.joinLane(e, lane)
 }

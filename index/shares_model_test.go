@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-queue/holdfast/index/tree"
 	"pgregory.net/rapid"
 )
 
@@ -166,7 +167,7 @@ func (m *sharesModel) isFirst(p *sharePacket) bool {
 		case !o.keyed || o.key != p.key:
 			return false
 		case o.State == Ready:
-			return o.Priority > 0 && (place{o.Priority, o.Seq}).before(place{p.Priority, p.Seq})
+			return o.Priority > 0 && (tree.Place{Priority: o.Priority, Seq: o.Seq}).Before(tree.Place{Priority: p.Priority, Seq: p.Seq})
 		}
 		return o.State == Claimed || o.State == Delayed && o.retried || o.State == Dead && m.deadHolds
 	})
@@ -180,7 +181,7 @@ func (m *sharesModel) selectable(name string, s Selection) (found []*sharePacket
 		}
 	}
 	slices.SortFunc(found, func(a, b *sharePacket) int {
-		if s.End.earlier(place{a.Priority, a.Seq}, place{b.Priority, b.Seq}) {
+		if s.End.Earlier(tree.Place{Priority: a.Priority, Seq: a.Seq}, tree.Place{Priority: b.Priority, Seq: b.Seq}) {
 			return -1
 		}
 		return 1
@@ -451,7 +452,7 @@ func (m *sharesModel) verifyWaits(t *rapid.T) {
 func (m *sharesModel) Rule(t *rapid.T) {
 	m.rule = rapid.SampledFrom([]string{"", "key", "tag"}).Draw(t, "rule")
 	m.x.ShareBy(m.q, map[string]*ShareRule{"key": {By: "key"}, "tag": &byTag}[m.rule])
-	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
+	if sh := m.x.queues.At(uint32(m.q)).shares; sh != nil {
 		sh.most = mostLanes
 	}
 	if rapid.Bool().Draw(t, "worst") {
@@ -482,11 +483,11 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	for _, p := range m.held {
 		p.Packet, _ = m.x.Get(p.ID)
 		p.share = ""
-		if s := m.x.lanes.at(uint32(p.Lane)).share; s != nil {
+		if s := m.x.lanes.At(uint32(p.Lane)).share; s != nil {
 			p.share = s.name
 		}
 	}
-	sh := m.x.queues.at(uint32(m.q)).shares
+	sh := m.x.queues.At(uint32(m.q)).shares
 	if sh == nil {
 		m.own = map[string]ShareOwn{}
 	} else {
@@ -551,7 +552,7 @@ func (m *sharesModel) Strict(t *rapid.T) {
 		if err := m.x.Check(); err != nil {
 			t.Fatal(err)
 		}
-		u := m.x.queues.at(uint32(m.q))
+		u := m.x.queues.At(uint32(m.q))
 		if n := len(m.x.Next(m.q, Selection{}, 0, len(m.held)+1, nil)); m.strict && n < m.firsts() && !u.inOrder() && (u.shares == nil || u.shares.unplaced == 0) {
 			t.Fatalf("%d are next, want %d at least", n, m.firsts())
 		}
@@ -566,7 +567,7 @@ func (m *sharesModel) Strict(t *rapid.T) {
 // Elements looks at places, which no rule changes. With shares there are none.
 func (m *sharesModel) Elements(t *rapid.T) {
 	var want []ID
-	if m.x.queues.at(uint32(m.q)).shares == nil {
+	if m.x.queues.At(uint32(m.q)).shares == nil {
 		held := slices.DeleteFunc(slices.Clone(m.held), func(p *sharePacket) bool { return p.State != Ready || p.Priority == 0 })
 		slices.SortFunc(held, func(a, b *sharePacket) int {
 			return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.Seq, a.Seq))
@@ -586,7 +587,7 @@ func (m *sharesModel) Elements(t *rapid.T) {
 // List pages through the ready packets: share by share, each in the order of its places.
 func (m *sharesModel) List(t *rapid.T) {
 	numbers := make(map[string]uint32)
-	if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil {
+	if sh := m.x.queues.At(uint32(m.q)).shares; sh != nil {
 		for s := range sh.each() {
 			numbers[s.name] = s.num
 		}
@@ -642,7 +643,7 @@ func (m *sharesModel) verify(t *rapid.T) {
 		}
 	}
 	for name := range m.shares {
-		if sh := m.x.queues.at(uint32(m.q)).shares; sh != nil && int(sh.byName[name].unfinished) != unfinished[name] {
+		if sh := m.x.queues.At(uint32(m.q)).shares; sh != nil && int(sh.byName[name].unfinished) != unfinished[name] {
 			t.Fatalf("share %q has %d unfinished packets, want %d", name, sh.byName[name].unfinished, unfinished[name])
 		}
 	}

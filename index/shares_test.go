@@ -160,11 +160,11 @@ func TestTurnsGoOnWhenTheirClockBeginsAnew(t *testing.T) {
 		push("b")
 		push("c")
 	}
-	sh := x.queues.at(uint32(q)).shares
+	sh := x.queues.At(uint32(q)).shares
 	sh.clock += passEnd - 10*oneTurn
 	for s := range sh.each() {
 		s.pass += passEnd - 10*oneTurn
-		x.placeShare(x.queues.at(uint32(q)), s)
+		x.placeShare(x.queues.At(uint32(q)), s)
 	}
 	for i := range 60 {
 		if share, _ := take(x, q, false); share != []string{"a", "b", "c"}[i%3] {
@@ -210,9 +210,9 @@ func TestSharesThatComeAndGoLeaveNoMemory(t *testing.T) {
 			_, id = take(x, q, false)
 		}
 	}
-	sh := x.queues.at(uint32(q)).shares
-	if len(sh.all) != 1 || len(sh.byName) != 1 || len(sh.sets) != 0 || sh.lanes != 0 || cap(sh.heaps[open].narrow) > 1 || x.lanes.live != 1 {
-		t.Errorf("left are %d shares, %d names, %d sets, %d lanes, a heap for %d", len(sh.all), len(sh.byName), len(sh.sets), x.lanes.live, cap(sh.heaps[open].narrow))
+	sh := x.queues.At(uint32(q)).shares
+	if len(sh.all) != 1 || len(sh.byName) != 1 || len(sh.sets) != 0 || sh.lanes != 0 || cap(sh.heaps[open].narrow) > 1 || x.lanes.Live != 1 {
+		t.Errorf("left are %d shares, %d names, %d sets, %d lanes, a heap for %d", len(sh.all), len(sh.byName), len(sh.sets), x.lanes.Live, cap(sh.heaps[open].narrow))
 	}
 }
 
@@ -272,7 +272,7 @@ func TestTheOrderOfTheWorstBeginsInSlices(t *testing.T) {
 		push(fmt.Sprint(i))
 	}
 	x.KeepWorst(q)
-	sh := x.queues.at(uint32(q)).shares
+	sh := x.queues.At(uint32(q)).shares
 	for more := true; more; {
 		was := len(sh.worst)
 		more = x.SortShares(q, slice)
@@ -302,7 +302,7 @@ func TestATakeWithAFilterMovesNoShare(t *testing.T) {
 	for i := range shares {
 		push(fmt.Sprint(i))
 	}
-	heap := &x.queues.at(uint32(q)).shares.heaps[open].narrow
+	heap := &x.queues.At(uint32(q)).shares.heaps[open].narrow
 	for want, most := range map[string]int{"": shares, "0": 1, "500": shares} {
 		asked, moved := 0, 0
 		s := Selection{Limits: true, Filter: func(tags string) bool {
@@ -333,7 +333,7 @@ func TestAClockThatBeginsAnewKeepsTheHeaps(t *testing.T) {
 	for range 12 {
 		take(x, q, true)
 	}
-	sh := x.queues.at(uint32(q)).shares
+	sh := x.queues.At(uint32(q)).shares
 	sh.clock += 1 << 40
 	sh.rebase()
 	if err := x.Check(); err != nil {

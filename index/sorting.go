@@ -10,7 +10,7 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 	if !x.hasQueue(q) {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	sh := u.shares
 	switch {
 	case sh == nil && rule == nil, sh != nil && (sh.rule == nil) == (rule == nil) && (rule == nil || sh.rule.By == rule.By):
@@ -25,7 +25,7 @@ func (x *Index) ShareBy(q QueueID, rule *ShareRule) {
 	}
 	sh.unsorted, sh.claims, sh.past, sh.sorted = x.Counts(q).Len(), Place{}, false, 1
 	if sh.unsorted == 0 {
-		sh.sorted = x.entries.used
+		sh.sorted = x.entries.Used
 	}
 	sh.sorting = sh.unsorted > 0
 	x.followLimits(u, sh.all[0])
@@ -41,7 +41,7 @@ func (x *Index) countSets(u *queue) {
 	for s := range sh.each() {
 		of := u.lanesOf(s)
 		if s.num != 0 && of.home != 0 {
-			sh.sets[string(sh.rest([]byte(x.lanes.at(uint32(of.home)).tags)))]++
+			sh.sets[string(sh.rest([]byte(x.lanes.At(uint32(of.home)).tags)))]++
 		} else if of.set != nil {
 			for k := range of.set.byKey {
 				sh.sets[string(sh.rest([]byte(k.tags)))]++
@@ -57,13 +57,13 @@ func (x *Index) beginShares(u *queue) {
 	if u.set != nil {
 		sh.lanes = len(u.set.byKey)
 		u.set.ends, u.set.narrow[worst], u.set.wide[worst] = laneOrders[:worst], nil, nil
-		x.lanes.at(uint32(u.home)).pos[worst] = 0
+		x.lanes.At(uint32(u.home)).pos[worst] = 0
 		for _, id := range u.set.byKey {
-			x.lanes.at(uint32(id)).pos[worst] = 0
+			x.lanes.At(uint32(id)).pos[worst] = 0
 		}
 	}
 	empty.claimed = uint32(x.claimed(u))
-	unfinished, _ := x.Counts(x.lanes.at(uint32(u.home)).queue).Unfinished()
+	unfinished, _ := x.Counts(x.lanes.At(uint32(u.home)).queue).Unfinished()
 	empty.unfinished = uint32(unfinished)
 	sh.bands = x.bands(u)
 	u.shares = sh
@@ -74,7 +74,7 @@ func (x *Index) beginShares(u *queue) {
 func (x *Index) endShares(u *queue) {
 	x.ended = append(x.ended, u.shares.all)
 	for _, h := range u.shares.worst {
-		x.lanes.at(uint32(h.lane)).pos[worst] = 0
+		x.lanes.At(uint32(h.lane)).pos[worst] = 0
 	}
 	u.shares = nil
 }
@@ -86,7 +86,7 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 	if !x.hasQueue(q) {
 		return false
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	sh := u.shares
 	switch {
 	case sh != nil && x.placeShares(u, n): // first, since some are in no heap though they give
@@ -113,15 +113,15 @@ func (x *Index) SortShares(q QueueID, n int) (more bool) {
 			return true
 		}
 	}
-	for left := n * sortOthers; left > 0 && sh.sorted < x.entries.used; sh.sorted++ {
+	for left := n * sortOthers; left > 0 && sh.sorted < x.entries.Used; sh.sorted++ {
 		left--
-		if e := x.entries.at(sh.sorted); e.state != 0 && x.lanes.at(uint32(e.lane)).queue == q {
+		if e := x.entries.At(sh.sorted); e.state != 0 && x.lanes.At(uint32(e.lane)).queue == q {
 			x.sortPacket(q, sh.sorted)
 			sh.unsorted = max(1, sh.unsorted-1)
 			left -= sortOthers - 1
 		}
 	}
-	if sh.sorted < x.entries.used {
+	if sh.sorted < x.entries.Used {
 		return true
 	}
 	if sh.unsorted, sh.sorting = 0, false; sh.rule == nil {
@@ -137,8 +137,8 @@ const sortOthers = 16
 
 // sortPacket brings a packet to the share that it belongs to.
 func (x *Index) sortPacket(q QueueID, id uint32) {
-	e := x.entries.at(id)
-	l, sh := x.lanes.at(uint32(e.lane)), x.queues.at(uint32(q)).shares
+	e := x.entries.At(id)
+	l, sh := x.lanes.At(uint32(e.lane)), x.queues.At(uint32(q)).shares
 	if sh.key = sh.key[:0]; e.group != 0 && sh.rule != nil && sh.rule.Name == nil {
 		sh.key = x.keys.appendKey(sh.key, e.group)
 	}
@@ -147,7 +147,7 @@ func (x *Index) sortPacket(q QueueID, id uint32) {
 	if s == l.share {
 		return
 	}
-	x.queues.at(uint32(q)).sorts++
+	x.queues.At(uint32(q)).sorts++
 	x.unlink(id, e)
 	x.changeLane(e, q, s, sh.tags)
 	x.link(id, e)

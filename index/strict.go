@@ -1,5 +1,7 @@
 package index
 
+import "github.com/holdfast-queue/holdfast/index/tree"
+
 // In a queue with strict order one packet of a key can be taken at a time: the first, which has the
 // lowest place of those that can be selected. While one of the key is claimed, or delayed after a
 // claim, or dead where that holds its key, none can. Packets without a key wait for nobody.
@@ -59,7 +61,7 @@ func (x *Index) SetStrict(q QueueID, on, deadHolds bool) {
 	if !x.hasQueue(q) {
 		return
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	deadHolds = on && deadHolds
 	st := u.strict()
 	switch {
@@ -75,7 +77,7 @@ func (x *Index) SetStrict(q QueueID, on, deadHolds bool) {
 		x.takeAnew(u)
 	}
 	if x.Counts(q).Len() == 0 {
-		st.sorted = x.entries.used
+		st.sorted = x.entries.Used
 		x.sortOrder(u, q, 1)
 	}
 }
@@ -91,10 +93,10 @@ func (x *Index) takeAnew(u *queue) {
 // sortOrder does a part of what SetStrict has left, as SortShares says.
 func (x *Index) sortOrder(u *queue, q QueueID, n int) {
 	st := u.strict()
-	for left := n * sortOthers; left > 0 && st.sorted < x.entries.used; st.sorted++ {
+	for left := n * sortOthers; left > 0 && st.sorted < x.entries.Used; st.sorted++ {
 		left--
-		e := x.entries.at(st.sorted)
-		if e.state == 0 || x.lanes.at(uint32(e.lane)).queue != q {
+		e := x.entries.At(st.sorted)
+		if e.state == 0 || x.lanes.At(uint32(e.lane)).queue != q {
 			continue
 		}
 		left -= sortOthers - 1
@@ -103,7 +105,7 @@ func (x *Index) sortOrder(u *queue, q QueueID, n int) {
 		x.joinOrder(u, st.sorted, e)
 		x.followKey(e)
 	}
-	if st.sorted < x.entries.used {
+	if st.sorted < x.entries.Used {
 		return
 	}
 	switch st.sorting, st.unsorted = false, 0; {
@@ -174,10 +176,10 @@ func (x *Index) follow(u *queue, group uint32) {
 		return
 	}
 	if was != 0 {
-		x.withhold(u, x.entries.at(was))
+		x.withhold(u, x.entries.At(was))
 	}
 	if first != 0 {
-		x.give(u, first, x.entries.at(first))
+		x.give(u, first, x.entries.At(first))
 	}
 }
 
@@ -185,43 +187,43 @@ func (x *Index) follow(u *queue, group uint32) {
 // is none. One change has come since the last call: what is in a twin is at most the second.
 func (x *Index) firstOf(group uint32) (was, first uint32) {
 	look := func(id uint32) {
-		e := x.entries.at(id)
+		e := x.entries.At(id)
 		if e.rare&rareGives != 0 {
 			was = id
 		}
-		if e.selectable() && (first == 0 || e.place().before(x.entries.at(first).place())) {
+		if e.selectable() && (first == 0 || e.place().Before(x.entries.At(first).place())) {
 			first = id
 		}
 	}
-	g := x.keys.groups.at(group)
+	g := x.keys.groups.At(group)
 	if g.readyInRing() == largeMark {
-		l := x.largeGroups.at(g.head)
-		for _, t := range [...]*tree{&l.narrow, &l.wide} {
-			w := x.forest.walk(t, Oldest)
-			for n := 0; n < 2 && !w.done(); n++ {
-				_, id := w.at()
+		l := x.largeGroups.At(g.head)
+		for _, t := range [...]*tree.Tree{&l.narrow, &l.wide} {
+			w := x.forest.Walk(t, Oldest)
+			for n := 0; n < 2 && !w.Done(); n++ {
+				_, id := w.At()
 				look(id)
-				w.next()
+				w.Next()
 			}
 		}
 		return was, first
 	}
 	for id, n := g.head, g.readyInRing(); n > 0; n-- {
 		look(id)
-		id = x.entries.at(id).next
+		id = x.entries.At(id).next
 	}
 	return was, first
 }
 
 // give puts a packet into the twin of its lane.
 func (x *Index) give(u *queue, id uint32, e *entry) {
-	l := x.lanes.at(uint32(e.lane))
+	l := x.lanes.At(uint32(e.lane))
 	if l.twin == 0 {
 		l.twin = x.addLane(u.twinsOf(l.share), lane{queue: l.queue, share: l.share, tags: l.tags, wide: l.wide, gives: true})
 	}
 	e.rare |= rareGives
 	u.strict().firsts++
-	x.mustInsert(&x.lanes.at(uint32(l.twin)).tree, e.place(), id)
+	x.mustInsert(&x.lanes.At(uint32(l.twin)).tree, e.place(), id)
 	if x.twinChanged(u, l.twin); u.fresh != nil && u.strict().on {
 		x.came(u, l.twin)
 	}
@@ -229,10 +231,10 @@ func (x *Index) give(u *queue, id uint32, e *entry) {
 
 // withhold is the reverse of give.
 func (x *Index) withhold(u *queue, e *entry) {
-	twin := x.lanes.at(uint32(e.lane)).twin
+	twin := x.lanes.At(uint32(e.lane)).twin
 	e.rare &^= rareGives
 	u.strict().firsts--
-	x.forest.remove(&x.lanes.at(uint32(twin)).tree, e.place())
+	x.forest.Remove(&x.lanes.At(uint32(twin)).tree, e.place())
 	if x.twinChanged(u, twin); !u.strict().wanted {
 		x.dropTwin(e.lane)
 	}
@@ -240,14 +242,14 @@ func (x *Index) withhold(u *queue, e *entry) {
 
 func (x *Index) twinChanged(u *queue, twin LaneID) {
 	if x.updateHeads(twin); u.shares != nil {
-		x.followLimits(u, u.shares.of(x.lanes.at(uint32(twin))))
+		x.followLimits(u, u.shares.of(x.lanes.At(uint32(twin))))
 	}
 }
 
 // dropTwin ends the twin of a lane, if it has one and that is empty.
 func (x *Index) dropTwin(id LaneID) {
-	if l := x.lanes.at(uint32(id)); l.twin != 0 && x.lanes.at(uint32(l.twin)).tree.count == 0 {
-		x.dropLane(x.lanesOf(x.lanes.at(uint32(l.twin))), l.twin)
+	if l := x.lanes.At(uint32(id)); l.twin != 0 && x.lanes.At(uint32(l.twin)).tree.Count == 0 {
+		x.dropLane(x.lanesOf(x.lanes.At(uint32(l.twin))), l.twin)
 		l.twin = 0
 	}
 }
@@ -260,17 +262,17 @@ func (x *Index) waitsFor(u *queue, e *entry) (identity uint64, waits bool) {
 	}
 	_, of := x.firstOf(e.group)
 	if u.strict().held[e.group] > 0 {
-		g := x.keys.groups.at(e.group)
+		g := x.keys.groups.At(e.group)
 		of = g.head
 		if g.readyInRing() == largeMark {
-			of = x.largeGroups.at(g.head).notReady
+			of = x.largeGroups.At(g.head).notReady
 		}
-		for n := 0; n < onlyLook && x.entries.at(of).rare&rareHolds == 0; n++ {
-			of = x.entries.at(of).prev
+		for n := 0; n < onlyLook && x.entries.At(of).rare&rareHolds == 0; n++ {
+			of = x.entries.At(of).prev
 		}
-		if x.entries.at(of).rare&rareHolds == 0 {
+		if x.entries.At(of).rare&rareHolds == 0 {
 			return 0, true
 		}
 	}
-	return x.identity(of, x.entries.at(of)), true
+	return x.identity(of, x.entries.At(of)), true
 }

@@ -112,7 +112,7 @@ func TestAShareGivesWhatWaitedOnceTheOrderEnds(t *testing.T) {
 			x.SetStrict(q, true, false)
 			x.SortShares(q, 10)
 		}
-		if !x.queues.at(uint32(q)).strict().sorting {
+		if !x.queues.At(uint32(q)).strict().sorting {
 			t.Error("all packets have followed")
 		}
 		if p, ok := x.Best(q, s); !ok || p.ID == first.ID {

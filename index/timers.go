@@ -1,6 +1,10 @@
 package index
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // timer holds what only some packets have: times, and what was tried with the packet. A packet
 // without any of that has none.
@@ -18,7 +22,7 @@ type timer struct {
 	pos      uint32 // place in the heap plus 1, 0 when not in it; links free slots
 }
 
-func (t *timer) freeLink() *uint32 { return &t.pos }
+func (t *timer) FreeLink() *uint32 { return &t.pos }
 
 // empty reports whether the timer holds nothing.
 func (t *timer) empty() bool {
@@ -71,13 +75,13 @@ type heapItem struct {
 
 // moments is a 4-ary heap, the earliest first.
 type moments struct {
-	items paged[heapItem]
+	items tree.Paged[heapItem]
 	n     uint32
 }
 
 // timers are scheduled in a heap for each clock. Each timer knows its place in its heap.
 type timers struct {
-	slab[timer, *timer]
+	tree.Slab[timer, *timer]
 	heaps [clocks]moments
 }
 
@@ -87,7 +91,7 @@ func (t *timers) next(c clock) (when int64, timer uint32, ok bool) {
 	if h.n == 0 {
 		return 0, 0, false
 	}
-	s := h.items.at(0)
+	s := h.items.At(0)
 	return join64(s.when), s.timer, true
 }
 
@@ -96,21 +100,21 @@ func (t *timers) isDue(id uint32, c clock, now, steadyNow int64) bool {
 	if c == steady {
 		now = steadyNow
 	}
-	pos := t.at(id).pos
-	return pos != 0 && join64(t.heaps[c].items.at(pos-1).when) <= now
+	pos := t.At(id).pos
+	return pos != 0 && join64(t.heaps[c].items.At(pos-1).when) <= now
 }
 
 // schedule puts a timer into the heap of a clock, or moves it there. A moment of 0 takes it out. It
 // must not be in the other heap.
 func (t *timers) schedule(id uint32, c clock, when int64) {
-	h, pos := &t.heaps[c], t.at(id).pos
+	h, pos := &t.heaps[c], t.At(id).pos
 	switch {
 	case when == 0 && pos == 0:
 	case when == 0:
 		t.unschedule(h, pos-1)
 	case pos == 0:
 		h.n++
-		h.items.resize(h.n)
+		h.items.Resize(h.n)
 		t.siftUp(h, h.n-1, heapItem{split64(when), id})
 	default:
 		t.fix(h, pos-1, heapItem{split64(when), id})
@@ -119,18 +123,18 @@ func (t *timers) schedule(id uint32, c clock, when int64) {
 
 // unschedule takes the item at i out of a heap.
 func (t *timers) unschedule(h *moments, i uint32) {
-	t.at(h.items.at(i).timer).pos = 0
+	t.At(h.items.At(i).timer).pos = 0
 	h.n--
-	last := *h.items.at(h.n)
+	last := *h.items.At(h.n)
 	if i != h.n {
 		t.fix(h, i, last)
 	}
-	h.items.resize(h.n)
+	h.items.Resize(h.n)
 }
 
 // fix puts s where it belongs, starting at i.
 func (t *timers) fix(h *moments, i uint32, s heapItem) {
-	if i > 0 && join64(s.when) < join64(h.items.at((i-1)/4).when) {
+	if i > 0 && join64(s.when) < join64(h.items.At((i-1)/4).when) {
 		t.siftUp(h, i, s)
 		return
 	}
@@ -142,7 +146,7 @@ func (t *timers) siftUp(h *moments, i uint32, s heapItem) {
 	when := join64(s.when)
 	for i > 0 {
 		parent := (i - 1) / 4
-		p := *h.items.at(parent)
+		p := *h.items.At(parent)
 		if join64(p.when) <= when {
 			break
 		}
@@ -160,20 +164,20 @@ func (t *timers) siftDown(h *moments, i uint32, s heapItem) {
 		first := uint64(i)*4 + 1
 		best, bestWhen := uint32(0), when
 		for c := first; c < min(first+4, uint64(h.n)); c++ {
-			if w := join64(h.items.at(uint32(c)).when); w < bestWhen {
+			if w := join64(h.items.At(uint32(c)).when); w < bestWhen {
 				best, bestWhen = uint32(c), w
 			}
 		}
 		if best == 0 {
 			break
 		}
-		t.put(h, i, *h.items.at(best))
+		t.put(h, i, *h.items.At(best))
 		i = best
 	}
 	t.put(h, i, s)
 }
 
 func (t *timers) put(h *moments, i uint32, s heapItem) {
-	*h.items.at(i) = s
-	t.at(s.timer).pos = i + 1
+	*h.items.At(i) = s
+	t.At(s.timer).pos = i + 1
 }

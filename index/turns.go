@@ -193,7 +193,7 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 			return dst
 		}
 		if skip == 0 && n == 1 {
-			return append(dst, x.packet(best, x.entries.at(best)))
+			return append(dst, x.packet(best, x.entries.At(best)))
 		}
 	}
 	t := turns{x: x, u: u, s: s, clock: sh.clock, number: sh.turns}
@@ -209,7 +209,7 @@ func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Pack
 			continue
 		}
 		if skip--; skip < 0 {
-			dst = append(dst, x.packet(id, x.entries.at(id)))
+			dst = append(dst, x.packet(id, x.entries.At(id)))
 			n--
 		}
 		if n > 0 {

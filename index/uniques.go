@@ -1,16 +1,18 @@
 package index
 
+import "github.com/holdfast-queue/holdfast/index/tree"
+
 // uniques finds packets by the ids that their clients gave them: a unique push asks for its id. The
 // packets of a queue with one id, in any state, share a group, as packets with one key do; it only
 // counts them. A tree holds the unfinished packets of all groups, by group and identity. A window
 // has an id until its time is over, whatever becomes of the packet; its record is a timer. The
 // youngest of a group holds the id.
 type uniques struct {
-	ids      keyTable       // head of a group is how many packets and windows have the id
-	groups   sparse[uint32] // by number of the packet
-	tree     tree           // places are a group and an identity
-	windows  tree           // timers; places are a queue and an identity
-	windowOf sparse[uint32] // the timer of the window of a group, 0 if it has none
+	ids      keyTable            // head of a group is how many packets and windows have the id
+	groups   tree.Sparse[uint32] // by number of the packet
+	tree     tree.Tree           // places are a group and an identity
+	windows  tree.Tree           // timers; places are a queue and an identity
+	windowOf tree.Sparse[uint32] // the timer of the window of a group, 0 if it has none
 }
 
 // windowTimer marks a timer that is a window, in place of a delivery: its expiry is the end, its
@@ -30,19 +32,19 @@ func (x *Index) Holder(q QueueID, unique []byte) (identity uint64, ok bool) {
 		return 0, false
 	}
 	if w := u.window(g); w != 0 {
-		identity, ok = uint64(join64(x.timers.at(w).until)), true
+		identity, ok = uint64(join64(x.timers.At(w).until)), true
 	}
-	if w := x.forest.walkPriority(&u.tree, g, Newest); !w.done() {
-		at, _ := w.at()
-		identity, ok = max(identity, at.seq), true
+	if w := x.forest.WalkPriority(&u.tree, g, Newest); !w.Done() {
+		at, _ := w.At()
+		identity, ok = max(identity, at.Seq), true
 	}
 	return identity, ok
 }
 
 // window returns the timer of the window of a group, 0 if it has none.
 func (u *uniques) window(group uint32) uint32 {
-	if page := int(group >> pageBits); page < len(u.windowOf.pages) && u.windowOf.pages[page] != nil {
-		return u.windowOf.at(group)
+	if page := int(group >> tree.PageBits); page < len(u.windowOf.Pages) && u.windowOf.Pages[page] != nil {
+		return u.windowOf.At(group)
 	}
 	return 0
 }
@@ -55,47 +57,47 @@ func (x *Index) AddWindow(q QueueID, unique []byte, identity uint64, until int64
 	if u.window(g) != 0 {
 		return false
 	}
-	w := x.timers.alloc()
-	if !x.forest.insert(&u.windows, place{uint32(q), identity}, w) {
-		x.timers.free(w)
+	w := x.timers.Alloc()
+	if !x.forest.Insert(&u.windows, tree.Place{Priority: uint32(q), Seq: identity}, w) {
+		x.timers.Free(w)
 		x.dropID(g)
 		return false
 	}
-	t := x.timers.at(w)
+	t := x.timers.At(w)
 	t.expiry, t.until, t.entry, t.delivery = split64(until), split64(int64(identity)), g, windowTimer
 	x.timers.schedule(w, wall, until)
-	u.ids.groups.at(g).head++
-	u.windowOf.set(g, w)
+	u.ids.groups.At(g).head++
+	u.windowOf.Set(g, w)
 	return true
 }
 
 // HasWindow reports whether a queue has a window that is not over.
 func (x *Index) HasWindow(q QueueID) bool {
-	w := x.forest.walkPriority(&x.uniques.windows, uint32(q), Newest)
-	return !w.done()
+	w := x.forest.WalkPriority(&x.uniques.windows, uint32(q), Newest)
+	return !w.Done()
 }
 
 // EndWindow ends a window of a queue, whichever, and returns its identity; false if it has none.
 func (x *Index) EndWindow(q QueueID) (identity uint64, ok bool) {
-	w := x.forest.walkPriority(&x.uniques.windows, uint32(q), Newest)
-	if w.done() {
+	w := x.forest.WalkPriority(&x.uniques.windows, uint32(q), Newest)
+	if w.Done() {
 		return 0, false
 	}
-	at, timer := w.at()
+	at, timer := w.At()
 	x.endWindow(timer)
-	return at.seq, true
+	return at.Seq, true
 }
 
 // endWindow frees a window, and returns its queue and identity.
 func (x *Index) endWindow(timer uint32) (q QueueID, identity uint64) {
-	u, t := &x.uniques, x.timers.at(timer)
+	u, t := &x.uniques, x.timers.At(timer)
 	g := t.entry
-	q, identity = u.ids.groups.at(g).queue, uint64(join64(t.until))
-	x.forest.remove(&u.windows, place{uint32(q), identity})
+	q, identity = u.ids.groups.At(g).queue, uint64(join64(t.until))
+	x.forest.Remove(&u.windows, tree.Place{Priority: uint32(q), Seq: identity})
 	x.timers.schedule(timer, wall, 0)
-	x.timers.free(timer)
-	u.windowOf.set(g, 0)
-	u.ids.groups.at(g).head--
+	x.timers.Free(timer)
+	u.windowOf.Set(g, 0)
+	u.ids.groups.At(g).head--
 	x.dropID(g)
 	return q, identity
 }
@@ -103,12 +105,12 @@ func (x *Index) endWindow(timer uint32) (q QueueID, identity uint64) {
 // dropID frees an id that nothing has any more.
 func (x *Index) dropID(g uint32) {
 	u := &x.uniques
-	if u.ids.groups.at(g).head > 0 {
+	if u.ids.groups.At(g).head > 0 {
 		return
 	}
-	if u.ids.remove(g); u.ids.groups.live == 0 {
-		u.groups.clear()
-		u.windowOf.clear()
+	if u.ids.remove(g); u.ids.groups.Live == 0 {
+		u.groups.Clear()
+		u.windowOf.Clear()
 	}
 }
 
@@ -118,20 +120,20 @@ func (x *Index) Unique(id ID, dst []byte) ([]byte, bool) {
 	if e == nil || e.rare&rareUnique == 0 {
 		return dst, false
 	}
-	return x.uniques.ids.appendKey(dst, x.uniques.groups.at(uint32(id))), true
+	return x.uniques.ids.appendKey(dst, x.uniques.groups.At(uint32(id))), true
 }
 
 // GiveUnique gives a packet of a queue, named by its identity, an id and so many bytes more of
 // TagBytes. False if there is none without an id, or the id is longer than MaxKey. The first call
 // completes the table of Find: it is for a start.
 func (x *Index) GiveUnique(q QueueID, identity uint64, unique []byte, untilClaim bool, tagBytes uint32) bool {
-	if x.entries.live == 0 || len(unique) > MaxKey {
+	if x.entries.Live == 0 || len(unique) > MaxKey {
 		return false
 	}
 	x.BuildIdentities(allBuilt)
-	for id := *x.identities.bucket(identity); id != 0; id = *x.identities.next.at(id) {
-		e := x.entries.at(id)
-		if x.identity(id, e) != identity || x.lanes.at(uint32(e.lane)).queue != q || e.rare&rareUnique != 0 {
+	for id := *x.identities.bucket(identity); id != 0; id = *x.identities.next.At(id) {
+		e := x.entries.At(id)
+		if x.identity(id, e) != identity || x.lanes.At(uint32(e.lane)).queue != q || e.rare&rareUnique != 0 {
 			continue
 		}
 		x.setUnique(id, e, q, unique)
@@ -158,8 +160,8 @@ func (x *Index) setUnique(id uint32, e *entry, q QueueID, unique []byte) {
 	u := &x.uniques
 	g := u.ids.findOrAdd(q, unique)
 	e.rare |= rareUnique
-	u.groups.set(id, g)
-	u.ids.groups.at(g).head++
+	u.groups.Set(id, g)
+	u.ids.groups.At(g).head++
 }
 
 // linkUnique lets a packet that has an id, and is not finished, be a holder of it. In a damaged
@@ -169,8 +171,8 @@ func (x *Index) linkUnique(id uint32, e *entry) {
 		return
 	}
 	u := &x.uniques
-	g := u.groups.at(id)
-	if !x.forest.insert(&u.tree, place{g, x.identity(id, e)}, id) {
+	g := u.groups.At(id)
+	if !x.forest.Insert(&u.tree, tree.Place{Priority: g, Seq: x.identity(id, e)}, id) {
 		x.freeUnique(id, e)
 	}
 }
@@ -179,7 +181,7 @@ func (x *Index) linkUnique(id uint32, e *entry) {
 func (x *Index) unlinkUnique(id uint32, e *entry) {
 	if e.rare&rareUnique != 0 && e.state.unfinished() {
 		u := &x.uniques
-		x.forest.remove(&u.tree, place{u.groups.at(id), x.identity(id, e)})
+		x.forest.Remove(&u.tree, tree.Place{Priority: u.groups.At(id), Seq: x.identity(id, e)})
 	}
 }
 
@@ -190,7 +192,7 @@ func (x *Index) freeUnique(id uint32, e *entry) {
 	}
 	u := &x.uniques
 	e.rare &^= rareUnique | rareUntilClaim
-	g := u.groups.at(id)
-	u.ids.groups.at(g).head--
+	g := u.groups.At(id)
+	u.ids.groups.At(g).head--
 	x.dropID(g)
 }

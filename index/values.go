@@ -3,6 +3,8 @@ package index
 import (
 	"math"
 	"slices"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
 )
 
 // A packet without a key is in no group, so the ring fields of its entry are free: they hold the
@@ -31,7 +33,7 @@ func (e *entry) hash() uint64 {
 func (e *entry) setHash(hash uint64) { e.next, e.prev = uint32(hash), uint32(hash>>32) }
 
 // valuePlace is the packet's place in the tree of values of its queue.
-func (e *entry) valuePlace() place { return place{e.prev, e.seqNumber()} }
+func (e *entry) valuePlace() tree.Place { return tree.Place{Priority: e.prev, Seq: e.seqNumber()} }
 
 // valueBuild is the queue whose tree of values is being made, and how far that is.
 type valueBuild struct {
@@ -45,7 +47,7 @@ func (b *valueBuild) reached(u *queue, id uint32) bool { return u != b.queue || 
 // unsearchable stands in place of the tree of a queue that can have none: in a damaged folder two
 // packets may have one sequence, and if they have one value too, they have one place. Searches
 // walk.
-var unsearchable = new(tree)
+var unsearchable = new(tree.Tree)
 
 // Unsearched is how many packets a search of the queue would bring into its tree of values at once:
 // 0 if it needs none or has it.
@@ -53,7 +55,7 @@ func (x *Index) Unsearched(q QueueID) int {
 	if !x.hasQueue(q) {
 		return 0
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if u.values == nil && u.ready > searchedByWalk || u == x.values.queue {
 		return u.ready
 	}
@@ -68,25 +70,25 @@ func (x *Index) BuildValues(q QueueID, n int) (built int, more bool) {
 	if ready == 0 {
 		return 0, false
 	}
-	u, b := x.queues.at(uint32(q)), &x.values
+	u, b := x.queues.At(uint32(q)), &x.values
 	switch {
 	case u.values == nil && ready <= n:
 		x.addValues(u)
 		return ready, false
 	case b.queue == nil:
-		u.values = new(tree)
+		u.values = new(tree.Tree)
 		*b = valueBuild{u, 1}
 	}
 	of := b.queue
-	for ; built < n && b.built < x.entries.used; built++ {
+	for ; built < n && b.built < x.entries.Used; built++ {
 		id := b.built
 		b.built++
-		x.forest.passed += passedBuild
-		if e := x.entries.at(id); e.state != 0 && x.queueOf(e) == of {
+		x.forest.Passed += passedBuild
+		if e := x.entries.At(id); e.state != 0 && x.queueOf(e) == of {
 			x.linkValue(of, id, e)
 		}
 	}
-	if b.built >= x.entries.used {
+	if b.built >= x.entries.Used {
 		*b = valueBuild{}
 	}
 	return built, x.Unsearched(q) > 0
@@ -105,15 +107,15 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, from Place, max int, 
 	if from.Priority == 0 && end == Oldest {
 		from = Place{Priority: math.MaxUint32}
 	}
-	u := x.queues.at(uint32(q))
+	u := x.queues.At(uint32(q))
 	if x.Unsearched(q) > 0 {
 		x.addValues(u)
 	}
 	if max <= 0 {
 		max = u.ready
 	}
-	tree := u.values != nil && u.values != unsearchable
-	if only, one := x.onlyPriority(u); tree && one {
+	known := u.values != nil && u.values != unsearchable
+	if only, one := x.onlyPriority(u); known && one {
 		switch {
 		case from.Priority < only:
 			from.Seq = math.MaxUint64
@@ -123,20 +125,20 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, from Place, max int, 
 		return x.findInOrder(u.values, hash, end, from.Seq, max, dst), true
 	}
 	first := len(dst)
-	if tree {
+	if known {
 		dst = x.findInOrder(u.values, hash, Oldest, 0, MaxSorted+1, dst)
 	} else {
 		dst = x.findByWalk(u, hash, dst)
 	}
-	x.forest.passed += passedSort * len(dst[first:])
+	x.forest.Passed += passedSort * len(dst[first:])
 	if len(dst[first:]) > MaxSorted {
 		return dst[:first], false
 	}
 	all := slices.DeleteFunc(dst[first:], func(p Packet) bool {
-		return Newest.earlier(place{from.Priority, from.Seq}, place{p.Priority, p.Seq}) != (end == Newest)
+		return Newest.Earlier(tree.Place{Priority: from.Priority, Seq: from.Seq}, tree.Place{Priority: p.Priority, Seq: p.Seq}) != (end == Newest)
 	})
 	slices.SortFunc(all, func(a, b Packet) int {
-		if Newest.earlier(place{a.Priority, a.Seq}, place{b.Priority, b.Seq}) == (end == Newest) {
+		if Newest.Earlier(tree.Place{Priority: a.Priority, Seq: a.Seq}, tree.Place{Priority: b.Priority, Seq: b.Seq}) == (end == Newest) {
 			return -1
 		}
 		return 1
@@ -146,22 +148,22 @@ func (x *Index) FindValue(q QueueID, hash uint64, end End, from Place, max int, 
 
 // findInOrder appends at most max packets with a hash: with Newest those before a sequence, the
 // last first, with Oldest those from it on.
-func (x *Index) findInOrder(t *tree, hash uint64, end End, seq uint64, max int, dst []Packet) []Packet {
+func (x *Index) findInOrder(t *tree.Tree, hash uint64, end End, seq uint64, max int, dst []Packet) []Packet {
 	group := uint32(hash >> 32)
-	from, ok := place{group, seq}, true
+	from, ok := tree.Place{Priority: group, Seq: seq}, true
 	if end == Newest {
-		from, ok = end.behind(from)
+		from, ok = end.Behind(from)
 	}
 	if !ok {
 		return dst
 	}
-	w := x.forest.walkFrom(t, from, end)
-	for ; max > 0 && !w.done(); w.next() {
-		k, id := w.at()
-		if k.priority != group {
+	w := x.forest.WalkFrom(t, from, end)
+	for ; max > 0 && !w.Done(); w.Next() {
+		k, id := w.At()
+		if k.Priority != group {
 			break
 		}
-		if e := x.entries.at(id); e.hash() == hash {
+		if e := x.entries.At(id); e.hash() == hash {
 			dst = append(dst, x.packet(id, e))
 			max--
 		}
@@ -172,9 +174,9 @@ func (x *Index) findInOrder(t *tree, hash uint64, end End, seq uint64, max int, 
 // findByWalk appends all packets of a queue with a hash.
 func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
 	for _, t := range x.trees(u, false) {
-		for w := x.forest.walk(t, Oldest); !w.done(); w.next() {
-			_, id := w.at()
-			if e := x.entries.at(id); e.hash() == hash {
+		for w := x.forest.Walk(t, Oldest); !w.Done(); w.Next() {
+			_, id := w.At()
+			if e := x.entries.At(id); e.hash() == hash {
 				dst = append(dst, x.packet(id, e))
 			}
 		}
@@ -184,7 +186,7 @@ func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
 
 // linkValue puts a packet into the tree of values that its queue has, if it belongs there.
 func (x *Index) linkValue(u *queue, id uint32, e *entry) {
-	if e.selectable() && e.hash() != 0 && u.values != unsearchable && !x.forest.insert(u.values, e.valuePlace(), id) {
+	if e.selectable() && e.hash() != 0 && u.values != unsearchable && !x.forest.Insert(u.values, e.valuePlace(), id) {
 		x.dropValues(u)
 		u.values = unsearchable
 	}
@@ -193,7 +195,7 @@ func (x *Index) linkValue(u *queue, id uint32, e *entry) {
 // unlinkValue is the reverse of linkValue.
 func (x *Index) unlinkValue(u *queue, e *entry) {
 	if e.selectable() && e.hash() != 0 && u.values != unsearchable {
-		x.forest.remove(u.values, e.valuePlace())
+		x.forest.Remove(u.values, e.valuePlace())
 	}
 }
 
@@ -203,7 +205,7 @@ func (x *Index) dropValues(u *queue) {
 		x.values = valueBuild{}
 	}
 	if u.values != nil && u.values != unsearchable {
-		x.forest.clear(u.values)
+		x.forest.Clear(u.values)
 	}
 	u.values = nil
 }
@@ -211,12 +213,12 @@ func (x *Index) dropValues(u *queue) {
 // addValues makes the tree of values of a queue at once.
 func (x *Index) addValues(u *queue) {
 	x.dropValues(u)
-	u.values = new(tree)
+	u.values = new(tree.Tree)
 	for _, t := range x.trees(u, false) {
-		for w := x.forest.walk(t, Oldest); !w.done() && u.values != unsearchable; w.next() {
-			_, id := w.at()
-			x.forest.passed += passedBuild
-			x.linkValue(u, id, x.entries.at(id))
+		for w := x.forest.Walk(t, Oldest); !w.Done() && u.values != unsearchable; w.Next() {
+			_, id := w.At()
+			x.forest.Passed += passedBuild
+			x.linkValue(u, id, x.entries.At(id))
 		}
 	}
 }

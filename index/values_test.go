@@ -37,7 +37,7 @@ func TestASearchOfPacketsThatAllHaveKeysIsPreparedOnce(t *testing.T) {
 		for more := true; more; {
 			_, more = x.BuildValues(q, 4096)
 		}
-		if u := x.queues.at(uint32(q)); u.values == nil {
+		if u := x.queues.At(uint32(q)); u.values == nil {
 			t.Fatalf("%d packets are searched one by one each time", n)
 		}
 		if err := x.Check(); err != nil {
@@ -84,10 +84,10 @@ func TestATreeOfValuesIsMadeWhilePacketsComeAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if u := x.queues.at(uint32(q)); u.values == unsearchable || int(u.values.count) != u.ready {
-		t.Fatalf("the tree has %d packets, want %d", u.values.count, u.ready)
+	if u := x.queues.At(uint32(q)); u.values == unsearchable || int(u.values.Count) != u.ready {
+		t.Fatalf("the tree has %d packets, want %d", u.values.Count, u.ready)
 	}
-	if x.queues.at(uint32(other)).values != nil {
+	if x.queues.At(uint32(other)).values != nil {
 		t.Fatal("the other queue has a tree")
 	}
 }

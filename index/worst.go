@@ -3,11 +3,13 @@ package index
 import (
 	"iter"
 	"math"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
 )
 
-// worst is the order of what a queue can best do without: the reverse of Oldest. Priority 0, which
-// no lane has, comes before all in it.
-const worst = Oldest + 1
+// worst is the order of what a queue can best do without. Priority 0, which no lane has, comes
+// before all in it.
+const worst = tree.Worst
 
 // Worst gives the ready and delayed packets of a queue, the most dispensable first: priority 0,
 // then the highest priority number, and of equal ones the newest. It is valid until the index
@@ -18,12 +20,12 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 		if !x.hasQueue(q) {
 			return
 		}
-		u := x.queues.at(uint32(q))
+		u := x.queues.At(uint32(q))
 		zero, rest := openWalks{x: x, end: worst, perStep: passedStep}, openWalks{x: x, end: worst, perStep: passedStep}
 		if u.byState != 0 {
-			a := x.byStates.at(u.byState)
-			zero.add(x.forest.walkPriority(a.tree(Ready), 0, worst))
-			zero.add(x.forest.walkPriority(a.tree(Delayed), 0, worst))
+			a := x.byStates.At(u.byState)
+			zero.add(x.forest.WalkPriority(a.tree(Ready), 0, worst))
+			zero.add(x.forest.WalkPriority(a.tree(Delayed), 0, worst))
 			rest.open(a.tree(Delayed))
 		}
 		if u.set != nil || u.shares != nil {
@@ -34,13 +36,13 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 		} else {
 			rest.openLanes(&u.lanes, false)
 		}
-		for len(zero.heap) > 0 || len(rest.heap) > 0 && rest.heap[0].at.priority > 0 {
+		for len(zero.heap) > 0 || len(rest.heap) > 0 && rest.heap[0].at.Priority > 0 {
 			o := &zero
 			if len(zero.heap) == 0 {
 				o = &rest
 			}
 			id := o.take()
-			if !yield(x.packet(id, x.entries.at(id))) {
+			if !yield(x.packet(id, x.entries.At(id))) {
 				return
 			}
 		}
@@ -51,10 +53,10 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 // brings those that are there into that order, in slices, and Worst gives those that are in it. It
 // returns true if some are left.
 func (x *Index) KeepWorst(q QueueID) (more bool) {
-	if !x.hasQueue(q) || x.queues.at(uint32(q)).shares == nil {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).shares == nil {
 		return false
 	}
-	sh := x.queues.at(uint32(q)).shares
+	sh := x.queues.At(uint32(q)).shares
 	sh.keepsWorst = true
 	return sh.ranked < len(sh.all)
 }
@@ -67,7 +69,7 @@ func (x *Index) rankShares(u *queue, n int) (more bool) {
 		n--
 		if s := sh.all[sh.ranked]; s != nil {
 			for id := range x.treesIn(u.lanesOf(s), false) {
-				x.updateHead(&sh.worst, worst, x.lanes.at(uint32(id)), id)
+				x.updateHead(&sh.worst, worst, x.lanes.At(uint32(id)), id)
 				n--
 			}
 		}

@@ -1,20 +1,20 @@
-package index
+package tree
 
-// place is a packet's place in the order of its lane: the key of the trees.
-type place struct {
-	priority uint32
-	seq      uint64
+// Place is a packet's place in the order of its lane: the key of the trees.
+type Place struct {
+	Priority uint32
+	Seq      uint64
 }
 
-// before is the order of places: priority ascending, then sequence ascending.
-func (a place) before(b place) bool {
-	return a.priority < b.priority || (a.priority == b.priority && a.seq < b.seq)
+// Before is the order of places: priority ascending, then sequence ascending.
+func (a Place) Before(b Place) bool {
+	return a.Priority < b.Priority || (a.Priority == b.Priority && a.Seq < b.Seq)
 }
 
-// plusOne is the place just after.
-func (a place) plusOne() place {
-	if a.seq++; a.seq == 0 {
-		a.priority++
+// PlusOne is the place just after.
+func (a Place) PlusOne() Place {
+	if a.Seq++; a.Seq == 0 {
+		a.Priority++
 	}
 	return a
 }
@@ -43,22 +43,22 @@ type node struct {
 	leaf       bool
 }
 
-func (n *node) freeLink() *uint32 { return &n.next }
+func (n *node) FreeLink() *uint32 { return &n.next }
 
 // key returns the key at position i.
-func (n *node) key(i int) place { return place{n.priorities[i], n.seqs[i]} }
+func (n *node) key(i int) Place { return Place{n.priorities[i], n.seqs[i]} }
 
-func (n *node) set(i int, k place, id uint32) {
-	n.seqs[i], n.priorities[i], n.ids[i] = k.seq, k.priority, id
+func (n *node) set(i int, k Place, id uint32) {
+	n.seqs[i], n.priorities[i], n.ids[i] = k.Seq, k.Priority, id
 }
 
 // search returns the first position whose key is not before k.
-func (n *node) search(k place) int {
+func (n *node) search(k Place) int {
 	lo, hi := 0, int(n.n)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
 		// The sequence is in another cache line, so it is read only where it decides.
-		if p := n.priorities[mid]; p < k.priority || p == k.priority && n.seqs[mid] < k.seq {
+		if p := n.priorities[mid]; p < k.Priority || p == k.Priority && n.seqs[mid] < k.Seq {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -82,16 +82,16 @@ func (n *node) firstAfter(priority uint32) int {
 }
 
 // child returns the position of the child that covers k.
-func (n *node) child(k place) int {
+func (n *node) child(k Place) int {
 	i := n.search(k)
-	if i < int(n.n) && n.priorities[i] == k.priority && n.seqs[i] == k.seq {
+	if i < int(n.n) && n.priorities[i] == k.Priority && n.seqs[i] == k.Seq {
 		return i
 	}
 	return max(i-1, 0)
 }
 
 // insert puts a pair at position i; the node is not full.
-func (n *node) insert(i int, k place, id uint32) {
+func (n *node) insert(i int, k Place, id uint32) {
 	m := int(n.n)
 	copy(n.seqs[i+1:m+1], n.seqs[i:m])
 	copy(n.priorities[i+1:m+1], n.priorities[i:m])

@@ -1,27 +1,27 @@
-package index
+package tree
 
-// tree is one ordered set of (place, packet). Its zero value is empty.
+// Tree is one ordered set of (place, packet). Its zero value is empty.
 //
 // The first packet of an empty tree needs no node: the tree itself holds it until a second one
 // comes. Most queues of a server with many queues hold one packet or none.
-type tree struct {
+type Tree struct {
 	root        uint32    // the packet itself when depth is 0
 	first, last uint32    // leaves
-	count       uint32    // of packets
-	priorities  uint32    // distinct ones
+	Count       uint32    // of packets
+	Priorities  uint32    // distinct ones
 	depth       uint8     // levels, 1 when the root is a leaf
 	lone        [3]uint32 // place of the packet when depth is 0: priority, sequence low and high
 }
 
 // lonePlace is the place of the only packet of a tree without nodes.
-func (t *tree) lonePlace() place {
-	return place{t.lone[0], uint64(t.lone[2])<<32 | uint64(t.lone[1])}
+func (t *Tree) lonePlace() Place {
+	return Place{t.lone[0], uint64(t.lone[2])<<32 | uint64(t.lone[1])}
 }
 
-// forest is the nodes of all trees.
-type forest struct {
-	slab[node, *node]
-	passed int // as of Index.Passed
+// Forest is the nodes of all trees.
+type Forest struct {
+	Slab[node, *node]
+	Passed int // grows with each packet or leaf that a walk or a count passes; its owner adds more
 }
 
 // path is the way from the root to a leaf: each level's node and the position taken in it.
@@ -31,10 +31,10 @@ type path struct {
 }
 
 // descend fills the path to the leaf that covers k and returns that leaf.
-func (f *forest) descend(t *tree, k place, p *path) uint32 {
+func (f *Forest) descend(t *Tree, k Place, p *path) uint32 {
 	id := t.root
 	for level := 0; level < int(t.depth)-1; level++ {
-		n := f.at(id)
+		n := f.At(id)
 		i := n.child(k)
 		p.node[level], p.pos[level] = id, i
 		id = n.ids[i]
@@ -43,38 +43,38 @@ func (f *forest) descend(t *tree, k place, p *path) uint32 {
 	return id
 }
 
-// insert adds a packet at its place; false when the place is taken.
-func (f *forest) insert(t *tree, k place, id uint32) bool {
-	if t.count == 0 {
-		*t = tree{root: id, count: 1, priorities: 1, lone: [3]uint32{k.priority, uint32(k.seq), uint32(k.seq >> 32)}}
+// Insert adds a packet at its place; false when the place is taken.
+func (f *Forest) Insert(t *Tree, k Place, id uint32) bool {
+	if t.Count == 0 {
+		*t = Tree{root: id, Count: 1, Priorities: 1, lone: [3]uint32{k.Priority, uint32(k.Seq), uint32(k.Seq >> 32)}}
 		return true
 	}
 	if t.depth == 0 {
 		f.plant(t)
 	}
-	if n := f.at(t.last); n.n < fan && n.key(int(n.n)-1).before(k) {
-		if n.priorities[n.n-1] != k.priority {
-			t.priorities++
+	if n := f.At(t.last); n.n < fan && n.key(int(n.n)-1).Before(k) {
+		if n.priorities[n.n-1] != k.Priority {
+			t.Priorities++
 		}
 		n.insert(int(n.n), k, id)
-		t.count++
+		t.Count++
 		return true
 	}
 	var p path
-	n := f.at(f.descend(t, k, &p))
+	n := f.At(f.descend(t, k, &p))
 	i := n.search(k)
 	if i < int(n.n) && n.key(i) == k {
 		return false
 	}
-	t.count++
-	if !f.neighbourHas(n, i, i, k.priority) {
-		t.priorities++
+	t.Count++
+	if !f.neighbourHas(n, i, i, k.Priority) {
+		t.Priorities++
 	}
 	if i == 0 {
 		f.lowerBounds(t, k, &p)
 	}
 	for level := int(t.depth) - 1; ; level-- {
-		n := f.at(p.node[level])
+		n := f.At(p.node[level])
 		if n.n < fan {
 			n.insert(i, k, id)
 			return true
@@ -85,7 +85,7 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 			f.growRoot(t, k, right)
 			return true
 		}
-		if f.absorb(t, f.at(p.node[level-1]), p.pos[level-1], k, right) {
+		if f.absorb(t, f.At(p.node[level-1]), p.pos[level-1], k, right) {
 			return true
 		}
 		i, id = p.pos[level-1]+1, right
@@ -93,19 +93,19 @@ func (f *forest) insert(t *tree, k place, id uint32) bool {
 }
 
 // plant moves the only packet of a tree without nodes into a leaf.
-func (f *forest) plant(t *tree) {
-	root := f.alloc()
-	n := f.at(root)
+func (f *Forest) plant(t *Tree) {
+	root := f.Alloc()
+	n := f.At(root)
 	n.leaf = true
 	n.insert(0, t.lonePlace(), t.root)
-	*t = tree{root: root, first: root, last: root, count: 1, priorities: 1, depth: 1}
+	*t = Tree{root: root, first: root, last: root, Count: 1, Priorities: 1, depth: 1}
 }
 
 // lowerBounds lowers the bounds along a path to k, where k is below all keys that they cover.
-func (f *forest) lowerBounds(t *tree, k place, p *path) {
+func (f *Forest) lowerBounds(t *Tree, k Place, p *path) {
 	for level := int(t.depth) - 2; level >= 0; level-- {
-		n, i := f.at(p.node[level]), p.pos[level]
-		if !k.before(n.key(i)) {
+		n, i := f.At(p.node[level]), p.pos[level]
+		if !k.Before(n.key(i)) {
 			return
 		}
 		n.set(i, k, n.ids[i])
@@ -117,9 +117,9 @@ func (f *forest) lowerBounds(t *tree, k place, p *path) {
 //
 // A node is split in half, unless the inserts are an ascending or descending run. Then it is split
 // where the run inserts, so that the run goes on in a node of its own and leaves full nodes behind.
-func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, uint32) {
-	right := f.alloc()
-	l, r := f.at(left), f.at(right)
+func (f *Forest) split(t *Tree, left uint32, i int, k Place, id uint32) (Place, uint32) {
+	right := f.Alloc()
+	l, r := f.At(left), f.At(right)
 	r.leaf = l.leaf
 	at, toLeft, descending := fan/2, i <= fan/2, false
 	switch {
@@ -146,12 +146,12 @@ func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, 
 	r.prev, r.next = left, l.next
 	l.next = right
 	if r.next != 0 {
-		f.at(r.next).prev = right
+		f.At(r.next).prev = right
 	} else {
 		t.last = right
 	}
 	if descending {
-		return l.key(int(l.n) - 1).plusOne(), right // the run goes on at the right
+		return l.key(int(l.n) - 1).PlusOne(), right // the run goes on at the right
 	}
 	return r.key(0), right
 }
@@ -160,11 +160,11 @@ func (f *forest) split(t *tree, left uint32, i int, k place, id uint32) (place, 
 // right is its new sibling. If one of the two is small, and so is the neighbour on its other side,
 // these become one node, and the parent needs no room for another child. Otherwise it returns
 // false, and the new sibling is not in the parent yet.
-func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) bool {
+func (f *Forest) absorb(t *Tree, parent *node, i int, k Place, right uint32) bool {
 	left := parent.ids[i]
-	l, r := f.at(left), f.at(right)
+	l, r := f.At(left), f.At(right)
 	if i+1 < int(parent.n) && r.n <= small {
-		if next := f.at(parent.ids[i+1]); next.n <= small {
+		if next := f.At(parent.ids[i+1]); next.n <= small {
 			last := r.last
 			f.appendNode(t, r, next)
 			r.last = last
@@ -174,7 +174,7 @@ func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) boo
 		}
 	}
 	if i > 0 && l.n <= small {
-		if prev := f.at(parent.ids[i-1]); prev.n <= small {
+		if prev := f.At(parent.ids[i-1]); prev.n <= small {
 			f.appendNode(t, prev, l)
 			f.freeNode(t, left)
 			parent.set(i, k, right)
@@ -185,32 +185,32 @@ func (f *forest) absorb(t *tree, parent *node, i int, k place, right uint32) boo
 }
 
 // growRoot puts a new root above the old one and its new sibling.
-func (f *forest) growRoot(t *tree, k place, right uint32) {
-	root := f.alloc()
-	n := f.at(root)
-	n.insert(0, f.at(t.root).key(0), t.root)
+func (f *Forest) growRoot(t *Tree, k Place, right uint32) {
+	root := f.Alloc()
+	n := f.At(root)
+	n.insert(0, f.At(t.root).key(0), t.root)
 	n.insert(1, k, right)
 	t.root = root
 	t.depth++
 }
 
-// remove takes out the packet at k; false when there is none.
-func (f *forest) remove(t *tree, k place) bool {
+// Remove takes out the packet at k; false when there is none.
+func (f *Forest) Remove(t *Tree, k Place) bool {
 	if t.depth == 0 {
-		if t.count == 0 || t.lonePlace() != k {
+		if t.Count == 0 || t.lonePlace() != k {
 			return false
 		}
-		*t = tree{}
+		*t = Tree{}
 		return true
 	}
-	if n := f.at(t.last); n.n > small+1 && !k.before(n.key(0)) {
+	if n := f.At(t.last); n.n > small+1 && !k.Before(n.key(0)) {
 		return f.removeFrom(t, n, k)
 	}
-	if n := f.at(t.first); n.n > small+1 && !n.key(int(n.n)-1).before(k) {
+	if n := f.At(t.first); n.n > small+1 && !n.key(int(n.n)-1).Before(k) {
 		return f.removeFrom(t, n, k)
 	}
 	var p path
-	n := f.at(f.descend(t, k, &p))
+	n := f.At(f.descend(t, k, &p))
 	if !f.removeFrom(t, n, k) {
 		return false
 	}
@@ -220,50 +220,50 @@ func (f *forest) remove(t *tree, k place) bool {
 
 // removeFrom takes k out of a leaf and leaves the leaf's size to the caller; false when k is not
 // there.
-func (f *forest) removeFrom(t *tree, n *node, k place) bool {
+func (f *Forest) removeFrom(t *Tree, n *node, k Place) bool {
 	i := n.search(k)
 	if i == int(n.n) || n.key(i) != k {
 		return false
 	}
-	if !f.neighbourHas(n, i, i+1, k.priority) {
-		t.priorities--
+	if !f.neighbourHas(n, i, i+1, k.Priority) {
+		t.Priorities--
 	}
 	n.remove(i)
-	t.count--
+	t.Count--
 	return true
 }
 
 // neighbourHas reports whether the key before position i of a leaf, or the one at position j, has
 // this priority. Keys of one priority are next to each other, so these two tell whether any other
 // key has it.
-func (f *forest) neighbourHas(n *node, i, j int, priority uint32) bool {
+func (f *Forest) neighbourHas(n *node, i, j int, priority uint32) bool {
 	if i > 0 {
 		if n.priorities[i-1] == priority {
 			return true
 		}
 	} else if n.prev != 0 {
-		if prev := f.at(n.prev); prev.priorities[prev.n-1] == priority {
+		if prev := f.At(n.prev); prev.priorities[prev.n-1] == priority {
 			return true
 		}
 	}
 	if j < int(n.n) {
 		return n.priorities[j] == priority
 	}
-	return n.next != 0 && f.at(n.next).priorities[0] == priority
+	return n.next != 0 && f.At(n.next).priorities[0] == priority
 }
 
 // rebalance frees or merges nodes of a path, from the leaf up, where a removal left them empty or
 // small.
-func (f *forest) rebalance(t *tree, p *path) {
+func (f *Forest) rebalance(t *Tree, p *path) {
 	for level := int(t.depth) - 1; level > 0; level-- {
-		parent, i := f.at(p.node[level-1]), p.pos[level-1]
+		parent, i := f.At(p.node[level-1]), p.pos[level-1]
 		before := parent.n
-		if id := p.node[level]; f.at(id).n == 0 {
+		if id := p.node[level]; f.At(id).n == 0 {
 			f.freeNode(t, id)
 			parent.remove(i)
 			continue
 		}
-		for f.at(parent.ids[i]).n <= small {
+		for f.At(parent.ids[i]).n <= small {
 			if i > 0 && f.canMerge(parent, i) {
 				f.merge(t, parent, i)
 				i--
@@ -281,55 +281,55 @@ func (f *forest) rebalance(t *tree, p *path) {
 }
 
 // canMerge reports whether child i of parent and the one before it fit into one node.
-func (f *forest) canMerge(parent *node, i int) bool {
-	return f.at(parent.ids[i-1]).n+f.at(parent.ids[i]).n <= mergeMax
+func (f *Forest) canMerge(parent *node, i int) bool {
+	return f.At(parent.ids[i-1]).n+f.At(parent.ids[i]).n <= mergeMax
 }
 
 // merge moves child i of parent into child i-1.
-func (f *forest) merge(t *tree, parent *node, i int) {
+func (f *Forest) merge(t *Tree, parent *node, i int) {
 	id := parent.ids[i]
-	f.appendNode(t, f.at(parent.ids[i-1]), f.at(id))
+	f.appendNode(t, f.At(parent.ids[i-1]), f.At(id))
 	f.freeNode(t, id)
 	parent.remove(i)
 }
 
 // appendNode moves the pairs of a node to the end of the one before it. If that makes two small
 // children neighbours, they are merged too.
-func (f *forest) appendNode(t *tree, to, from *node) {
+func (f *Forest) appendNode(t *Tree, to, from *node) {
 	first := int(to.n)
 	to.append(from, 0)
 	to.last = fan
-	if !to.leaf && f.at(to.ids[first-1]).n <= small && f.at(to.ids[first]).n <= small {
+	if !to.leaf && f.At(to.ids[first-1]).n <= small && f.At(to.ids[first]).n <= small {
 		f.merge(t, to, first)
 	}
 }
 
 // freeNode frees a node and, if it is a leaf, unlinks it from its neighbours.
-func (f *forest) freeNode(t *tree, id uint32) {
-	n := f.at(id)
+func (f *Forest) freeNode(t *Tree, id uint32) {
+	n := f.At(id)
 	if n.leaf {
 		if n.prev != 0 {
-			f.at(n.prev).next = n.next
+			f.At(n.prev).next = n.next
 		} else {
 			t.first = n.next
 		}
 		if n.next != 0 {
-			f.at(n.next).prev = n.prev
+			f.At(n.next).prev = n.prev
 		} else {
 			t.last = n.prev
 		}
 	}
-	f.free(id)
+	f.Free(id)
 }
 
 // shrinkRoot frees an empty root, and roots with a single child.
-func (f *forest) shrinkRoot(t *tree) {
+func (f *Forest) shrinkRoot(t *Tree) {
 	for {
 		id := t.root
-		n := f.at(id)
+		n := f.At(id)
 		if n.n == 0 {
-			f.free(id)
-			*t = tree{}
+			f.Free(id)
+			*t = Tree{}
 			return
 		}
 		if n.leaf || n.n > 1 {
@@ -337,101 +337,101 @@ func (f *forest) shrinkRoot(t *tree) {
 		}
 		t.root = n.ids[0]
 		t.depth--
-		f.free(id)
+		f.Free(id)
 	}
 }
 
-// lowest returns the lowest place and its packet; the tree is not empty.
-func (f *forest) lowest(t *tree) (place, uint32) {
+// Lowest returns the lowest place and its packet; the tree is not empty.
+func (f *Forest) Lowest(t *Tree) (Place, uint32) {
 	if t.depth == 0 {
 		return t.lonePlace(), t.root
 	}
-	n := f.at(t.first)
+	n := f.At(t.first)
 	return n.key(0), n.ids[0]
 }
 
-// highest returns the highest place and its packet; the tree is not empty.
-func (f *forest) highest(t *tree) (place, uint32) {
+// Highest returns the highest place and its packet; the tree is not empty.
+func (f *Forest) Highest(t *Tree) (Place, uint32) {
 	if t.depth == 0 {
 		return t.lonePlace(), t.root
 	}
-	n := f.at(t.last)
+	n := f.At(t.last)
 	return n.key(int(n.n) - 1), n.ids[n.n-1]
 }
 
-// newest returns the highest sequence of the lowest priority; the tree is not empty.
-func (f *forest) newest(t *tree) (place, uint32) {
+// Newest returns the highest sequence of the lowest priority; the tree is not empty.
+func (f *Forest) Newest(t *Tree) (Place, uint32) {
 	if t.depth == 0 {
 		return t.lonePlace(), t.root
 	}
-	leaf, i := f.lastOf(t, f.at(t.first).priorities[0])
-	n := f.at(leaf)
+	leaf, i := f.lastOf(t, f.At(t.first).priorities[0])
+	n := f.At(leaf)
 	return n.key(i), n.ids[i]
 }
 
 // lastOf returns the leaf and position of the last key of a priority, which the tree holds in a
 // node.
-func (f *forest) lastOf(t *tree, priority uint32) (leaf uint32, i int) {
-	n := f.at(t.last)
+func (f *Forest) lastOf(t *Tree, priority uint32) (leaf uint32, i int) {
+	n := f.At(t.last)
 	if n.priorities[n.n-1] == priority {
 		return t.last, int(n.n) - 1
 	}
 	leaf = t.first
-	if n = f.at(leaf); n.priorities[n.n-1] <= priority {
+	if n = f.At(leaf); n.priorities[n.n-1] <= priority {
 		var p path
-		leaf = f.descend(t, place{priority, ^uint64(0)}, &p)
-		n = f.at(leaf)
+		leaf = f.descend(t, Place{priority, ^uint64(0)}, &p)
+		n = f.At(leaf)
 	}
 	if i = n.firstAfter(priority); i > 0 {
 		return leaf, i - 1
 	}
 	// Every key under this lower bound may be above it: then the key is in the leaf before.
 	leaf = n.prev
-	return leaf, int(f.at(leaf).n) - 1
+	return leaf, int(f.At(leaf).n) - 1
 }
 
-// count returns how many keys are in the range from lo to hi, both included.
-func (f *forest) count(t *tree, lo, hi place) int {
-	if t.count == 0 || hi.before(lo) {
+// Count returns how many keys are in the range from lo to hi, both included.
+func (f *Forest) Count(t *Tree, lo, hi Place) int {
+	if t.Count == 0 || hi.Before(lo) {
 		return 0
 	}
 	if t.depth == 0 {
-		if k := t.lonePlace(); k.before(lo) || hi.before(k) {
+		if k := t.lonePlace(); k.Before(lo) || hi.Before(k) {
 			return 0
 		}
 		return 1
 	}
 	var p path
-	last := f.at(f.descend(t, hi, &p))
-	leaf := f.at(f.descend(t, lo, &p))
+	last := f.At(f.descend(t, hi, &p))
+	leaf := f.At(f.descend(t, lo, &p))
 	n := last.search(hi)
 	if n < int(last.n) && last.key(n) == hi {
 		n++
 	}
-	if leaf == f.at(t.first) && last == f.at(t.last) {
-		return int(t.count) - (int(last.n) - n) - leaf.search(lo)
+	if leaf == f.At(t.first) && last == f.At(t.last) {
+		return int(t.Count) - (int(last.n) - n) - leaf.search(lo)
 	}
 	n -= leaf.search(lo)
-	for ; leaf != last; leaf = f.at(leaf.next) {
+	for ; leaf != last; leaf = f.At(leaf.next) {
 		n += int(leaf.n)
-		f.passed++
+		f.Passed++
 	}
 	return n
 }
 
-// clear empties a tree.
-func (f *forest) clear(t *tree) {
+// Clear empties a tree.
+func (f *Forest) Clear(t *Tree) {
 	if t.depth > 0 {
 		f.freeAll(t.root)
 	}
-	*t = tree{}
+	*t = Tree{}
 }
 
 // freeAll frees a node and all below it.
-func (f *forest) freeAll(id uint32) {
-	n := f.at(id)
+func (f *Forest) freeAll(id uint32) {
+	n := f.At(id)
 	for i := 0; !n.leaf && i < int(n.n); i++ {
 		f.freeAll(n.ids[i])
 	}
-	f.free(id)
+	f.Free(id)
 }

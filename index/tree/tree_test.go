@@ -1,4 +1,4 @@
-package index
+package tree
 
 import (
 	"maps"
@@ -10,28 +10,28 @@ import (
 )
 
 // checkTree verifies a lone tree: its shape, order and links, and that it holds the wanted places.
-func checkTree(t interface{ Fatal(...any) }, f *forest, tr *tree, want []place) {
-	c := checker{x: &Index{forest: *f}}
-	got := make([]place, 0, len(want))
-	if err := c.tree(tr, func(k place, id uint32) bool {
+func checkTree(t interface{ Fatal(...any) }, f *Forest, tr *Tree, want []Place) {
+	got := make([]Place, 0, len(want))
+	nodes, err := check(f, tr, func(k Place, id uint32) bool {
 		got = append(got, k)
-		return id == uint32(k.seq)+1
-	}); err != nil {
+		return id == uint32(k.Seq)+1
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(got, want) {
 		t.Fatal("the tree holds other places than it should", len(got), len(want))
 	}
-	if c.nodes != f.live {
-		t.Fatal("nodes leaked", f.live, c.nodes)
+	if nodes != f.Live {
+		t.Fatal("nodes leaked", f.Live, nodes)
 	}
 }
 
-func comparePlaces(a, b place) int {
+func comparePlaces(a, b Place) int {
 	switch {
-	case a.before(b):
+	case a.Before(b):
 		return -1
-	case b.before(a):
+	case b.Before(a):
 		return 1
 	}
 	return 0
@@ -39,14 +39,14 @@ func comparePlaces(a, b place) int {
 
 // treeModel drives a tree and a sorted slice with the same calls.
 type treeModel struct {
-	f    forest
-	tr   tree
-	want []place
+	f    Forest
+	tr   Tree
+	want []Place
 }
 
-func (m *treeModel) insert(t *rapid.T, k place) {
+func (m *treeModel) insert(t *rapid.T, k Place) {
 	i, dup := slices.BinarySearchFunc(m.want, k, comparePlaces)
-	if ok := m.f.insert(&m.tr, k, uint32(k.seq)+1); ok == dup {
+	if ok := m.f.Insert(&m.tr, k, uint32(k.Seq)+1); ok == dup {
 		t.Fatalf("insert of %v = %v", k, ok)
 	}
 	if !dup {
@@ -54,9 +54,9 @@ func (m *treeModel) insert(t *rapid.T, k place) {
 	}
 }
 
-func (m *treeModel) remove(t *rapid.T, k place) {
+func (m *treeModel) remove(t *rapid.T, k Place) {
 	i, there := slices.BinarySearchFunc(m.want, k, comparePlaces)
-	if ok := m.f.remove(&m.tr, k); ok != there {
+	if ok := m.f.Remove(&m.tr, k); ok != there {
 		t.Fatalf("remove of %v = %v", k, ok)
 	}
 	if there {
@@ -65,19 +65,19 @@ func (m *treeModel) remove(t *rapid.T, k place) {
 }
 
 // run calls f for a run of places, close together or with gaps, up or down.
-func (m *treeModel) run(t *rapid.T, f func(*rapid.T, place)) {
-	k := place{rapid.Uint32Range(0, 5).Draw(t, "priority"), rapid.Uint64Range(1<<20, 1<<20+2000).Draw(t, "seq")}
+func (m *treeModel) run(t *rapid.T, f func(*rapid.T, Place)) {
+	k := Place{rapid.Uint32Range(0, 5).Draw(t, "priority"), rapid.Uint64Range(1<<20, 1<<20+2000).Draw(t, "seq")}
 	n, step := rapid.IntRange(1, 300).Draw(t, "n"), rapid.SampledFrom([]int64{-3, -1, 1, 2}).Draw(t, "step")
 	for range n {
 		f(t, k)
-		k.seq += uint64(step)
+		k.Seq += uint64(step)
 	}
 }
 
 func (m *treeModel) InsertScattered(t *rapid.T) {
 	r := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
 	for range 300 {
-		m.insert(t, place{r.Uint32N(6), 1<<20 + r.Uint64N(2000)})
+		m.insert(t, Place{r.Uint32N(6), 1<<20 + r.Uint64N(2000)})
 	}
 }
 
@@ -96,24 +96,24 @@ func (m *treeModel) RemoveEnds(t *rapid.T) {
 }
 
 func (m *treeModel) Walk(t *rapid.T) {
-	end, step := drawEnd(t), rapid.IntRange(1, 70).Draw(t, "step")
-	order := slices.SortedFunc(slices.Values(m.want), func(a, b place) int {
-		if end.earlier(a, b) {
+	end, step := rapid.SampledFrom([]End{Newest, Oldest, Worst}).Draw(t, "end"), rapid.IntRange(1, 70).Draw(t, "step")
+	order := slices.SortedFunc(slices.Values(m.want), func(a, b Place) int {
+		if end.Earlier(a, b) {
 			return -1
 		}
 		return 1
 	})
-	w := m.f.walk(&m.tr, end)
+	w := m.f.Walk(&m.tr, end)
 	for i := 0; i < len(order); i += step {
-		if w.done() {
+		if w.Done() {
 			t.Fatalf("the walk ended at %d of %d", i, len(order))
 		}
-		if k, _ := w.at(); k != order[i] {
+		if k, _ := w.At(); k != order[i] {
 			t.Fatalf("the walk is at %v, want %v", k, order[i])
 		}
-		w.skip(step)
+		w.Skip(step)
 	}
-	if !w.done() {
+	if !w.Done() {
 		t.Fatal("the walk did not end")
 	}
 }
@@ -123,11 +123,11 @@ func (m *treeModel) verify(t *rapid.T) {
 	if len(m.want) == 0 {
 		return
 	}
-	if k, _ := m.f.lowest(&m.tr); k != m.want[0] {
+	if k, _ := m.f.Lowest(&m.tr); k != m.want[0] {
 		t.Fatalf("lowest = %v, want %v", k, m.want[0])
 	}
-	i, _ := slices.BinarySearchFunc(m.want, place{m.want[0].priority, ^uint64(0)}, comparePlaces)
-	if k, _ := m.f.newest(&m.tr); k != m.want[i-1] {
+	i, _ := slices.BinarySearchFunc(m.want, Place{m.want[0].Priority, ^uint64(0)}, comparePlaces)
+	if k, _ := m.f.Newest(&m.tr); k != m.want[i-1] {
 		t.Fatalf("newest = %v, want %v", k, m.want[i-1])
 	}
 }
@@ -147,21 +147,21 @@ func TestTreeDoesWhatASortedSliceDoes(t *testing.T) {
 // Nodes stay nearly full under the ways queues grow, and half full whatever is removed.
 func TestTreeSpaceIsBounded(t *testing.T) {
 	const n = 30_000
-	sequence := make([]place, n)
+	sequence := make([]Place, n)
 	for i := range sequence {
-		sequence[i] = place{1, uint64(i)}
+		sequence[i] = Place{1, uint64(i)}
 	}
-	bands := make([]place, n)
+	bands := make([]Place, n)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range bands {
-		bands[i] = place{r.Uint32N(10) + 1, uint64(i)}
+		bands[i] = Place{r.Uint32N(10) + 1, uint64(i)}
 	}
 	backwards := slices.Clone(bands)
 	for i := range backwards {
-		backwards[i].seq = n - backwards[i].seq - 1
+		backwards[i].Seq = n - backwards[i].Seq - 1
 	}
 	for name, row := range map[string]struct {
-		places []place
+		places []Place
 		fill   float64
 	}{
 		"one priority, ascending":   {sequence, 0.96},
@@ -174,20 +174,20 @@ func TestTreeSpaceIsBounded(t *testing.T) {
 				row.places = slices.Clone(sequence)
 				r.Shuffle(n, func(i, j int) { row.places[i], row.places[j] = row.places[j], row.places[i] })
 			}
-			var f forest
-			var tr tree
+			var f Forest
+			var tr Tree
 			for _, k := range row.places {
-				f.insert(&tr, k, uint32(k.seq)+1)
+				f.Insert(&tr, k, uint32(k.Seq)+1)
 			}
-			if fill := float64(n) / float64(f.live) / fan; fill < row.fill {
+			if fill := float64(n) / float64(f.Live) / fan; fill < row.fill {
 				t.Errorf("nodes are %.2f full, want %.2f", fill, row.fill)
 			}
 			order := slices.Clone(row.places)
 			r.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
 			for _, k := range order[:n*9/10] {
-				f.remove(&tr, k)
+				f.Remove(&tr, k)
 			}
-			if fill := float64(tr.count) / float64(f.live) / fan; fill < 0.40 {
+			if fill := float64(tr.Count) / float64(f.Live) / fan; fill < 0.40 {
 				t.Errorf("after random removal nodes are %.2f full, want 0.40", fill)
 			}
 			checkTree(t, &f, &tr, slices.SortedFunc(slices.Values(order[n*9/10:]), comparePlaces))
@@ -198,17 +198,17 @@ func TestTreeSpaceIsBounded(t *testing.T) {
 // Random removal and short runs of inserts, round after round, in a tree of three levels.
 func TestTreeStaysInShapeUnderChurn(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	var f forest
-	var tr tree
-	held := map[place]bool{}
+	var f Forest
+	var tr Tree
+	held := map[Place]bool{}
 	for round := range 60 {
 		for len(held) < 9000 {
-			k, step := place{r.Uint32N(20), r.Uint64N(1 << 14)}, uint64(r.IntN(5)-2)
+			k, step := Place{r.Uint32N(20), r.Uint64N(1 << 14)}, uint64(r.IntN(5)-2)
 			for range r.IntN(40) {
-				if f.insert(&tr, k, uint32(k.seq)+1) {
+				if f.Insert(&tr, k, uint32(k.Seq)+1) {
 					held[k] = true
 				}
-				k.seq = (k.seq + step) % (1 << 14)
+				k.Seq = (k.Seq + step) % (1 << 14)
 			}
 		}
 		order := slices.SortedFunc(maps.Keys(held), comparePlaces)
@@ -217,7 +217,7 @@ func TestTreeStaysInShapeUnderChurn(t *testing.T) {
 		for i, k := range order {
 			// Whole stretches go, and between them some of what is left.
 			if i/(200*keep)%2 == round%2 || r.IntN(keep) == 0 {
-				f.remove(&tr, k)
+				f.Remove(&tr, k)
 				delete(held, k)
 			}
 		}
@@ -226,28 +226,28 @@ func TestTreeStaysInShapeUnderChurn(t *testing.T) {
 }
 
 func TestATreeOfOnePacketNeedsNoNode(t *testing.T) {
-	var f forest
-	var tr tree
-	one, two := place{3, 1 << 40}, place{3, 1<<40 + 1}
-	if !f.insert(&tr, one, 7) || f.live != 0 {
-		t.Fatalf("the first packet takes %d nodes", f.live)
+	var f Forest
+	var tr Tree
+	one, two := Place{3, 1 << 40}, Place{3, 1<<40 + 1}
+	if !f.Insert(&tr, one, 7) || f.Live != 0 {
+		t.Fatalf("the first packet takes %d nodes", f.Live)
 	}
-	if f.remove(&tr, two) {
+	if f.Remove(&tr, two) {
 		t.Fatal("another packet was removed")
 	}
 	for _, end := range []End{Newest, Oldest} {
-		w := f.walk(&tr, end)
-		if k, id := w.at(); w.done() || k != one || id != 7 {
+		w := f.Walk(&tr, end)
+		if k, id := w.At(); w.Done() || k != one || id != 7 {
 			t.Fatalf("the walk is at packet %d, %v", id, k)
 		}
-		if w.next(); !w.done() {
+		if w.Next(); !w.Done() {
 			t.Fatal("the walk did not end")
 		}
 	}
-	if f.insert(&tr, one, 8) {
+	if f.Insert(&tr, one, 8) {
 		t.Fatal("two packets have one place")
 	}
-	if !f.insert(&tr, two, 8) || f.live != 1 || !f.remove(&tr, one) || !f.remove(&tr, two) || f.live != 0 {
-		t.Fatalf("after two packets %d nodes are left", f.live)
+	if !f.Insert(&tr, two, 8) || f.Live != 1 || !f.Remove(&tr, one) || !f.Remove(&tr, two) || f.Live != 0 {
+		t.Fatalf("after two packets %d nodes are left", f.Live)
 	}
 }
