@@ -12,7 +12,7 @@ func check(f *Forest, t *Tree, ok func(Place, uint32) bool) (nodes uint32, err e
 		return 0, nil
 	}
 	if t.depth == 0 {
-		if want := (Tree{root: t.root, Count: 1, Priorities: 1, lone: t.lone}); *t != want || !ok(t.lonePlace(), t.root) {
+		if want := (Tree{root: t.root, Count: 1, Priorities: 1, first: t.first, last: t.last, lone: t.lone}); *t != want || !ok(t.lonePlace(), t.root) {
 			return 0, fmt.Errorf("a tree without nodes is %+v", *t)
 		}
 		return 0, nil

@@ -5,17 +5,17 @@ package tree
 // The first packet of an empty tree needs no node: the tree itself holds it until a second one
 // comes. Most queues of a server with many queues hold one packet or none.
 type Tree struct {
-	root        uint32    // the packet itself when depth is 0
-	first, last uint32    // leaves
-	Count       uint32    // of packets
-	Priorities  uint32    // distinct ones
-	depth       uint8     // levels, 1 when the root is a leaf
-	lone        [3]uint32 // place of the packet when depth is 0: priority, sequence low and high
+	root        uint32 // the packet itself when depth is 0
+	first, last uint32 // leaves; when depth is 0, low and high half of the packet's sequence
+	Count       uint32 // of packets
+	Priorities  uint32 // distinct ones
+	depth       uint8  // levels, 1 when the root is a leaf
+	lone        uint32 // priority of the packet when depth is 0
 }
 
 // lonePlace is the place of the only packet of a tree without nodes.
 func (t *Tree) lonePlace() Place {
-	return Place{t.lone[0], uint64(t.lone[2])<<32 | uint64(t.lone[1])}
+	return Place{t.lone, uint64(t.last)<<32 | uint64(t.first)}
 }
 
 // Forest is the nodes of all trees.
@@ -46,7 +46,7 @@ func (f *Forest) descend(t *Tree, k Place, p *path) uint32 {
 // Insert adds a packet at its place; false when the place is taken.
 func (f *Forest) Insert(t *Tree, k Place, id uint32) bool {
 	if t.Count == 0 {
-		*t = Tree{root: id, Count: 1, Priorities: 1, lone: [3]uint32{k.Priority, uint32(k.Seq), uint32(k.Seq >> 32)}}
+		*t = Tree{root: id, Count: 1, Priorities: 1, lone: k.Priority, first: uint32(k.Seq), last: uint32(k.Seq >> 32)}
 		return true
 	}
 	if t.depth == 0 {

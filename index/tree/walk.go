@@ -17,9 +17,12 @@ type Walk struct {
 
 // Walk starts at the packet that is first in the order.
 func (f *Forest) Walk(t *Tree, end End) Walk {
-	w := Walk{f: f, t: t, end: end, leaf: t.first, lone: t.depth == 0 && t.Count > 0}
+	w := Walk{f: f, t: t, end: end}
 	switch {
-	case t.depth == 0 || end == Oldest:
+	case t.depth == 0:
+		w.lone = t.Count > 0
+	case end == Oldest:
+		w.leaf = t.first
 	case end == Newest:
 		w.leaf, w.pos = f.lastOf(t, f.At(t.first).priorities[0])
 	default:
@@ -34,7 +37,7 @@ func (f *Forest) Walk(t *Tree, end End) Walk {
 func (f *Forest) WalkPriority(t *Tree, priority uint32, end End) Walk {
 	w := Walk{f: f, t: t, end: end}
 	if t.depth == 0 {
-		w.lone = t.Count > 0 && t.lone[0] == priority
+		w.lone = t.Count > 0 && t.lone == priority
 		return w
 	}
 	leaf, i := f.seek(t, Place{priority, 0})
