@@ -281,8 +281,8 @@ func (c *checker) lanesOf(q QueueID, of *lanes, s *share) (all []LaneID, err err
 	}
 	for _, id := range all {
 		l := x.lanes.At(uint32(id))
-		if l.queue != q || l.share != s {
-			return nil, fmt.Errorf("index: lane %d is of another queue or share", id)
+		if l.queue != q || l.share != s || l.id != id {
+			return nil, fmt.Errorf("index: lane %d is of another queue or share, or has another number", id)
 		}
 		if l.packets == 0 && !l.gives && (s != nil || id != of.home) {
 			return nil, fmt.Errorf("index: lane %d is kept, and empty", id)
@@ -487,13 +487,13 @@ func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 			}
 			want++
 			heap, pos := of.set.heapsOf(l)[end], int(l.pos[end])
-			if pos == 0 || pos > len(heap) || heap[pos-1].lane != id {
+			if pos == 0 || pos > len(heap) || heap[pos-1].lane.id != id {
 				return fmt.Errorf("index: lane %d is not where it says in its heap", id)
 			}
-			if head, _ := x.head(l, end); head != heap[pos-1].place {
-				return fmt.Errorf("index: lane %d selects %v but its heap says %v", id, head, heap[pos-1].place)
+			if head, _ := x.head(l, end); head != heap[pos-1].place() {
+				return fmt.Errorf("index: lane %d selects %v but its heap says %v", id, head, heap[pos-1].place())
 			}
-			if pos > 1 && end.Earlier(heap[pos-1].place, heap[pos/2-1].place) {
+			if pos > 1 && end.Earlier(heap[pos-1].place(), heap[pos/2-1].place()) {
 				return fmt.Errorf("index: lane %d is below a lane that comes after it", id)
 			}
 		}

@@ -263,7 +263,7 @@ func (x *Index) link(id uint32, e *entry) {
 	u.priorities -= int32(l.tree.Priorities)
 	x.mustInsert(&l.tree, e.place(), id)
 	u.priorities += int32(l.tree.Priorities)
-	x.updateHeads(e.lane)
+	x.updateHeads(l)
 	if u.values != nil && x.values.reached(u, id) {
 		x.linkValue(u, id, e)
 	}
@@ -297,7 +297,7 @@ func (x *Index) unlink(id uint32, e *entry) {
 	u.priorities -= int32(l.tree.Priorities)
 	x.forest.Remove(&l.tree, e.place())
 	u.priorities += int32(l.tree.Priorities)
-	x.updateHeads(e.lane)
+	x.updateHeads(l)
 	if u.values != nil && x.values.reached(u, id) {
 		x.unlinkValue(u, e)
 	}

@@ -13,6 +13,7 @@ type lane struct {
 	tree    tree.Tree // the selectable packets
 	twin    LaneID    // 0: none, see strict.go
 	tags    string
+	id      LaneID // its own
 	queue   QueueID
 	packets uint32    // in any state
 	pos     [3]uint32 // by End: place in its heap plus 1; 0: not in it; [0] links free slots
@@ -52,16 +53,29 @@ type laneKey struct {
 }
 
 // laneHeaps holds the lanes with a selectable packet, by End: a heap of what each of them selects.
-type laneHeaps [3][]laneHead
+type laneHeaps [3]laneHeap
 
 // laneOrders are the orders of heaps. Lanes are in the heap of the worst only once somebody asks
 // for it.
 var laneOrders = [3]End{Newest, Oldest, worst}
 
+// laneHead is what an end of a lane selects. It is small, as heaps move it about.
 type laneHead struct {
-	place tree.Place
-	lane  LaneID
+	seq      uint64
+	lane     *lane
+	priority uint32
+	end      End
 }
+
+func (a *laneHead) place() tree.Place { return tree.Place{Priority: a.priority, Seq: a.seq} }
+
+// Before is the order in which an end selects.
+func (a *laneHead) Before(b *laneHead) bool { return a.end.Earlier(a.place(), b.place()) }
+
+// Moved notes the place of the lane in its heap.
+func (a *laneHead) Moved(pos uint32) { a.lane.pos[a.end] = pos }
+
+type laneHeap = tree.Heap[laneHead, *laneHead]
 
 func (s *laneSet) heapsOf(l *lane) *laneHeaps {
 	if l.wide {
@@ -92,6 +106,7 @@ func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 // addLane makes one of some lanes.
 func (x *Index) addLane(of *lanes, l lane) LaneID {
 	id := LaneID(x.lanes.Alloc())
+	l.id = id
 	*x.lanes.At(uint32(id)) = l
 	if of.home == 0 && of.set == nil {
 		of.home = id
@@ -99,7 +114,7 @@ func (x *Index) addLane(of *lanes, l lane) LaneID {
 	}
 	if of.set == nil {
 		of.set = &laneSet{byKey: make(map[laneKey]LaneID), ends: laneOrders[:worst]}
-		x.updateHeads(of.home)
+		x.updateHeads(x.lanes.At(uint32(of.home)))
 		if l.share != nil || l.gives {
 			home := x.lanes.At(uint32(of.home))
 			of.set.byKey[laneKey{home.tags, home.wide}] = of.home
@@ -280,10 +295,9 @@ func (x *Index) head(l *lane, end End) (tree.Place, uint32) {
 }
 
 // updateHeads brings the heaps that a lane is in up to date after its tree changed.
-func (x *Index) updateHeads(id LaneID) {
-	l := x.lanes.At(uint32(id))
+func (x *Index) updateHeads(l *lane) {
 	if sh := x.queues.At(uint32(l.queue)).shares; sh != nil && sh.keepsWorst && !l.gives {
-		x.updateHead(&sh.worst, worst, l, id)
+		x.updateHead(&sh.worst, worst, l)
 	}
 	set := x.lanesOf(l).set
 	if set == nil {
@@ -294,72 +308,25 @@ func (x *Index) updateHeads(id LaneID) {
 	}
 	heaps := set.heapsOf(l)
 	for _, end := range set.ends {
-		x.updateHead(&heaps[end], end, l, id)
+		x.updateHead(&heaps[end], end, l)
 	}
 }
 
 // updateHead is updateHeads for one heap.
-func (x *Index) updateHead(heap *[]laneHead, end End, l *lane, id LaneID) {
+func (x *Index) updateHead(heap *laneHeap, end End, l *lane) {
+	i := int(l.pos[end]) - 1
 	if l.tree.Count == 0 {
-		if l.pos[end] != 0 {
-			x.heapRemove(heap, end, int(l.pos[end]-1))
+		if i >= 0 {
+			heap.Remove(i)
 			l.pos[end] = 0
 		}
 		return
 	}
-	head, _ := x.head(l, end)
-	if l.pos[end] == 0 {
-		*heap = append(*heap, laneHead{lane: id})
-		l.pos[end] = uint32(len(*heap))
+	at, _ := x.head(l, end)
+	switch head := (laneHead{at.Seq, l, at.Priority, end}); {
+	case i < 0:
+		heap.Push(head)
+	case (*heap)[i] != head:
+		heap.Set(i, head)
 	}
-	if h := &(*heap)[l.pos[end]-1]; h.place != head {
-		h.place = head
-		x.heapFix(*heap, end, int(l.pos[end]-1))
-	}
-}
-
-// heapRemove takes place i out of a heap of lanes. The caller clears the lane's own pos.
-func (x *Index) heapRemove(heap *[]laneHead, end End, i int) {
-	h := *heap
-	last := len(h) - 1
-	h[i] = h[last]
-	*heap = h[:last]
-	if i < last {
-		x.lanes.At(uint32(h[i].lane)).pos[end] = uint32(i + 1)
-		x.heapFix(*heap, end, i)
-	}
-}
-
-// heapFix moves the lane at i to where its head belongs.
-func (x *Index) heapFix(h []laneHead, end End, i int) {
-	before := func(a, b int) bool { return end.Earlier(h[a].place, h[b].place) }
-	for i > 0 && before(i, (i-1)/2) {
-		x.heapSwap(h, end, i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	x.heapDown(h, end, i)
-}
-
-// heapDown moves the lane at i down to where its head belongs.
-func (x *Index) heapDown(h []laneHead, end End, i int) {
-	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			return
-		}
-		if c+1 < len(h) && end.Earlier(h[c+1].place, h[c].place) {
-			c++
-		}
-		if !end.Earlier(h[c].place, h[i].place) {
-			return
-		}
-		x.heapSwap(h, end, i, c)
-		i = c
-	}
-}
-
-func (x *Index) heapSwap(h []laneHead, end End, i, j int) {
-	h[i], h[j] = h[j], h[i]
-	x.lanes.At(uint32(h[i].lane)).pos[end] = uint32(i + 1)
-	x.lanes.At(uint32(h[j].lane)).pos[end] = uint32(j + 1)
 }

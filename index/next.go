@@ -185,7 +185,7 @@ type laneWalk struct {
 	// heap is the lane's heap, and pos its place in that plus 1, until the walk is first taken
 	// from. Only then can the lanes below it be next, so the cost does not depend on the number of
 	// lanes.
-	heap []laneHead
+	heap laneHeap
 	pos  int
 }
 
@@ -217,15 +217,15 @@ func (o *openWalks) openLanes(of *lanes, narrow bool) {
 
 // openLane opens the lane at a place of a heap. If the filter does not accept that, or its first
 // packets are left out, the lanes below it may be next.
-func (o *openWalks) openLane(h []laneHead, i int) {
+func (o *openWalks) openLane(h laneHeap, i int) {
 	if i >= len(h) {
 		return
 	}
 	o.x.forest.Passed += o.perLane
-	if o.accepts == nil || o.accepts(h[i].lane) {
-		t := &o.x.lanes.At(uint32(h[i].lane)).tree
-		if o.from == (tree.Place{}) || !o.end.Earlier(h[i].place, o.from) {
-			o.push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place, heap: h, pos: i + 1})
+	if o.accepts == nil || o.accepts(h[i].lane.id) {
+		t := &h[i].lane.tree
+		if o.from == (tree.Place{}) || !o.end.Earlier(h[i].place(), o.from) {
+			o.push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place(), heap: h, pos: i + 1})
 			return
 		}
 		o.open(t)

@@ -108,10 +108,10 @@ func (x *Index) treesIn(of *lanes, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
 			}
 			return
 		}
-		for _, heap := range [2][]laneHead{of.set.narrow[Newest], of.set.wide[Newest]} {
+		for _, heap := range [2]laneHeap{of.set.narrow[Newest], of.set.wide[Newest]} {
 			for _, h := range heap {
 				x.forest.Passed++
-				if !yield(h.lane, &x.lanes.At(uint32(h.lane)).tree) {
+				if !yield(h.lane.id, &h.lane.tree) {
 					return
 				}
 			}

@@ -89,9 +89,9 @@ func (u *queue) setRules(change func(r *rules)) {
 
 // AddQueue makes an empty queue. The numbers of dropped queues are used again.
 func (x *Index) AddQueue() QueueID {
-	q, lane := QueueID(x.queues.Alloc()), x.lanes.Alloc()
-	x.lanes.At(lane).queue = q
-	x.queues.At(uint32(q)).home = LaneID(lane)
+	q, home := QueueID(x.queues.Alloc()), LaneID(x.lanes.Alloc())
+	*x.lanes.At(uint32(home)) = lane{id: home, queue: q}
+	x.queues.At(uint32(q)).home = home
 	return q
 }
 

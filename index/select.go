@@ -132,32 +132,33 @@ func (u *queue) shareNamed(name []byte) (of *share, all bool) {
 
 // bestLane returns the lane of a queue with several whose head is selected, or 0.
 func (x *Index) bestLane(set *laneSet, s *Selection) LaneID {
-	var best laneHead
-	x.bestInHeap(set.narrow[s.End], 0, s, &best)
+	best := s.first(set.narrow[s.End], 0, nil)
 	if !s.Fits16 {
-		x.bestInHeap(set.wide[s.End], 0, s, &best)
+		best = s.first(set.wide[s.End], 0, best)
 	}
-	return best.lane
+	if best == nil {
+		return 0
+	}
+	return best.lane.id
 }
 
-// bestInHeap finds the first lane that the filter accepts from place i of a heap down, if it comes
-// before the best so far. What is below a lane comes after it.
-func (x *Index) bestInHeap(heap []laneHead, i int, s *Selection, best *laneHead) {
-	if i >= len(heap) || best.lane != 0 && !s.End.Earlier(heap[i].place, best.place) {
-		return
+// first returns the first lane that the filter accepts from place i of a heap down, if it comes
+// before the best so far, and else that. What is below a lane comes after it.
+func (s *Selection) first(heap laneHeap, i int, best *laneHead) *laneHead {
+	switch {
+	case i >= len(heap) || best != nil && !heap[i].Before(best):
+		return best
+	case s.Filter.accepts(heap[i].lane):
+		return &heap[i]
 	}
-	if x.accepts(heap[i].lane, s.Filter) {
-		*best = heap[i]
-		return
-	}
-	x.bestInHeap(heap, 2*i+1, s, best)
-	x.bestInHeap(heap, 2*i+2, s, best)
+	return s.first(heap, 2*i+2, s.first(heap, 2*i+1, best))
 }
 
 // accepts reports whether a filter accepts a lane.
-func (x *Index) accepts(lane LaneID, f Filter) bool {
-	return f == nil || f(x.lanes.At(uint32(lane)).tags)
-}
+func (f Filter) accepts(l *lane) bool { return f == nil || f(l.tags) }
+
+// accepts is Filter.accepts for the number of a lane.
+func (x *Index) accepts(id LaneID, f Filter) bool { return f.accepts(x.lanes.At(uint32(id))) }
 
 // accepting is accepts for one filter, nil if that is nil.
 func (x *Index) accepting(f Filter) func(LaneID) bool {

@@ -93,8 +93,8 @@ type sharing struct {
 	turns uint64 // counts what share.turn names
 
 	keepsWorst bool
-	ranked     int        // the number of the share whose lanes come next into worst
-	worst      []laneHead // of all lanes, as laneHeaps has them
+	ranked     int      // the number of the share whose lanes come next into worst
+	worst      laneHeap // of all lanes, as laneHeaps has them
 	bands      [len(BandStarts)]int
 	scratch    []byte // tags on their way to the rule
 	key, tags  []byte // of a packet that SortShares looks at

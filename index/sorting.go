@@ -74,7 +74,7 @@ func (x *Index) beginShares(u *queue) {
 func (x *Index) endShares(u *queue) {
 	x.ended = append(x.ended, u.shares.all)
 	for _, h := range u.shares.worst {
-		x.lanes.At(uint32(h.lane)).pos[worst] = 0
+		h.lane.pos[worst] = 0
 	}
 	u.shares = nil
 }

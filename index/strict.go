@@ -241,7 +241,7 @@ func (x *Index) withhold(u *queue, e *entry) {
 }
 
 func (x *Index) twinChanged(u *queue, twin LaneID) {
-	if x.updateHeads(twin); u.shares != nil {
+	if x.updateHeads(x.lanes.At(uint32(twin))); u.shares != nil {
 		x.followLimits(u, u.shares.of(x.lanes.At(uint32(twin))))
 	}
 }

@@ -69,7 +69,7 @@ func (x *Index) rankShares(u *queue, n int) (more bool) {
 		n--
 		if s := sh.all[sh.ranked]; s != nil {
 			for id := range x.treesIn(u.lanesOf(s), false) {
-				x.updateHead(&sh.worst, worst, x.lanes.At(uint32(id)), id)
+				x.updateHead(&sh.worst, worst, x.lanes.At(uint32(id)))
 				n--
 			}
 		}
@@ -90,8 +90,8 @@ func (x *Index) keepWorst(u *queue) {
 		return
 	}
 	u.set.ends = laneOrders[:]
-	x.updateHeads(u.home)
+	x.updateHeads(x.lanes.At(uint32(u.home)))
 	for _, id := range u.set.byKey {
-		x.updateHeads(id)
+		x.updateHeads(x.lanes.At(uint32(id)))
 	}
 }

@@ -10,4 +10,5 @@
 //	tree.go  the B+tree
 //	end.go   in which order an end takes places
 //	walk.go  over the tree in that order
+//	heap.go  what comes first, of items that know their places
 package tree
