@@ -407,7 +407,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		inHeap[s.stop]++
 		h := *sh.heapOf(s)
 		head, want := h[s.pos-1], (shareHead{s.claimed / s.weight, s.pass, s.turn, s})
-		if head != want || s.pos > 1 && head.before(&h[s.pos/2-1]) {
+		if head != want || s.pos > 1 && head.Before(&h[s.pos/2-1]) {
 			return nil, fmt.Errorf("index: share %q is in its heap as %+v, want %+v behind what is above", s.name, head, want)
 		}
 	}

@@ -1,6 +1,10 @@
 package index
 
-import "container/heap"
+import (
+	"container/heap"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
+)
 
 // Shares take turns. Next is the share with the fewest whole turns of claims, claims by weight
 // rounded down; of equal ones that with the lowest pass; of equal passes that which was made or
@@ -25,7 +29,8 @@ type shareHead struct {
 	*share
 }
 
-func (a *shareHead) before(b *shareHead) bool {
+// Before is the order of turns.
+func (a *shareHead) Before(b *shareHead) bool {
 	if a.held != b.held {
 		return a.held < b.held
 	}
@@ -34,6 +39,11 @@ func (a *shareHead) before(b *shareHead) bool {
 	}
 	return a.turn < b.turn
 }
+
+// Moved notes the place of the share in its heap.
+func (a *shareHead) Moved(pos uint32) { a.share.pos = pos }
+
+type shareHeap = tree.Heap[shareHead, *shareHead]
 
 // Take says that a packet is about to be popped or claimed, with the next call: its share has had a
 // turn.
@@ -66,13 +76,11 @@ func (sh *sharing) rebase() {
 	}
 	sh.clock = 0
 	for stop := range sh.heaps {
-		for _, heap := range [...][]shareHead{sh.heaps[stop].narrow, sh.heaps[stop].onlyWide} {
+		for _, heap := range [...]shareHeap{sh.heaps[stop].narrow, sh.heaps[stop].onlyWide} {
 			for i := range heap {
 				heap[i].pass = heap[i].share.pass
 			}
-			for i := range heap {
-				fixShare(heap[:i+1], i)
-			}
+			heap.Build()
 		}
 	}
 }
@@ -98,17 +106,14 @@ func (x *Index) placeShare(u *queue, s *share) {
 	}
 	heap, head := sh.heapOf(s), shareHead{s.claimed / s.weight, s.pass, s.turn, s}
 	if s.pos == 0 {
-		*heap = append(*heap, head)
-		s.pos = uint32(len(*heap))
-	}
-	if at := &(*heap)[s.pos-1]; *at != head || int(s.pos) == len(*heap) {
-		*at = head
-		fixShare(*heap, int(s.pos-1))
+		heap.Push(head)
+	} else if (*heap)[s.pos-1] != head {
+		heap.Set(int(s.pos-1), head)
 	}
 }
 
 // heapOf returns the heap that a share is in, or belongs to.
-func (sh *sharing) heapOf(s *share) *[]shareHead {
+func (sh *sharing) heapOf(s *share) *shareHeap {
 	if s.onlyWide {
 		return &sh.heaps[s.stop].onlyWide
 	}
@@ -123,43 +128,8 @@ func (sh *sharing) countWide(s *share, by int) {
 
 // takeOut takes a share out of its heap.
 func (sh *sharing) takeOut(s *share) {
-	heap := sh.heapOf(s)
-	h, i := *heap, int(s.pos-1)
-	last := len(h) - 1
-	h[i] = h[last]
-	h[last] = shareHead{}
-	*heap = h[:last]
-	if s.pos = 0; i < last {
-		h[i].pos = uint32(i + 1)
-		fixShare(*heap, i)
-	}
-}
-
-// fixShare moves the share at i to where it belongs.
-func fixShare(h []shareHead, i int) {
-	head := h[i]
-	for i > 0 && head.before(&h[(i-1)/2]) {
-		h[i] = h[(i-1)/2]
-		h[i].pos = uint32(i + 1)
-		i = (i - 1) / 2
-	}
-	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			break
-		}
-		if c+1 < len(h) && h[c+1].before(&h[c]) {
-			c++
-		}
-		if !h[c].before(&head) {
-			break
-		}
-		h[i] = h[c]
-		h[i].pos = uint32(i + 1)
-		i = c
-	}
-	h[i] = head
-	head.pos = uint32(i + 1)
+	sh.heapOf(s).Remove(int(s.pos - 1))
+	s.pos = 0
 }
 
 // turns is a look at who is next in a queue that is shared out. It lets the turns pass, and takes
@@ -258,7 +228,7 @@ func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
 type lookedAt []*shareHead
 
 func (l lookedAt) Len() int           { return len(l) }
-func (l lookedAt) Less(i, j int) bool { return l[i].before(l[j]) }
+func (l lookedAt) Less(i, j int) bool { return l[i].Before(l[j]) }
 func (l lookedAt) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
 func (l *lookedAt) Push(h any)        { *l = append(*l, h.(*shareHead)) }
 func (l *lookedAt) Pop() any {
@@ -270,15 +240,15 @@ func (l *lookedAt) Pop() any {
 
 // shareHeaps holds the shares with packets that can be selected, and that the same stops.
 type shareHeaps struct {
-	narrow, onlyWide []shareHead // heaps of those that have narrow ones, and of the others
-	wide             int         // how many of both have wide ones
+	narrow, onlyWide shareHeap // of those that have narrow ones, and of the others
+	wide             int       // how many of both have wide ones
 }
 
 // first is the share that is next; nil if there is none.
 func (sh *sharing) first(s *Selection) *share {
 	first := sh.heaps[open].first(s.Fits16)
 	for stop := full; stop < stops; stop++ {
-		if f := sh.heaps[stop].first(s.Fits16); f != nil && s.passes(stop) && (first == nil || f.before(first)) {
+		if f := sh.heaps[stop].first(s.Fits16); f != nil && s.passes(stop) && (first == nil || f.Before(first)) {
 			first = f
 		}
 	}
@@ -292,7 +262,7 @@ func (h *shareHeaps) first(narrow bool) *shareHead {
 	switch {
 	case len(h.narrow) == 0 && (narrow || len(h.onlyWide) == 0):
 		return nil
-	case len(h.narrow) == 0, !narrow && len(h.onlyWide) > 0 && h.onlyWide[0].before(&h.narrow[0]):
+	case len(h.narrow) == 0, !narrow && len(h.onlyWide) > 0 && h.onlyWide[0].Before(&h.narrow[0]):
 		return &h.onlyWide[0]
 	}
 	return &h.narrow[0]
