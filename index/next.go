@@ -186,8 +186,15 @@ type laneWalk struct {
 	// from. Only then can the lanes below it be next, so the cost does not depend on the number of
 	// lanes.
 	heap laneHeap
-	pos  int
+	pos  int32
+	end  End
 }
+
+// Before is the order in which the end of the walks selects.
+func (a *laneWalk) Before(b *laneWalk) bool { return a.end.Earlier(a.at, b.at) }
+
+// Moved notes nothing: nobody asks for the place.
+func (a *laneWalk) Moved(uint32) {}
 
 // openWalks merges walks over trees: it is a heap of them, the one at the earliest place first. It
 // opens the lanes of a queue as they can be next.
@@ -196,7 +203,7 @@ type openWalks struct {
 	end     End
 	from    tree.Place        // at which the walks begin; the zero place is before all
 	accepts func(LaneID) bool // which lanes are opened; nil: all
-	heap    []laneWalk
+	heap    tree.Heap[laneWalk, *laneWalk]
 
 	perLane, perStep int // what to open a lane, and a step among several walks, count as passed
 }
@@ -225,7 +232,7 @@ func (o *openWalks) openLane(h laneHeap, i int) {
 	if o.accepts == nil || o.accepts(h[i].lane.id) {
 		t := &h[i].lane.tree
 		if o.from == (tree.Place{}) || !o.end.Earlier(h[i].place(), o.from) {
-			o.push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place(), heap: h, pos: i + 1})
+			o.heap.Push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place(), heap: h, pos: int32(i + 1), end: o.end})
 			return
 		}
 		o.open(t)
@@ -246,7 +253,7 @@ func (o *openWalks) open(t *tree.Tree) {
 // add adds a walk, unless it is at its end.
 func (o *openWalks) add(w tree.Walk) {
 	if !w.Done() {
-		o.push(laneWalk{Walk: w, at: w.Place()})
+		o.heap.Push(laneWalk{Walk: w, at: w.Place(), end: o.end})
 	}
 }
 
@@ -261,42 +268,19 @@ func (o *openWalks) take() uint32 {
 	}
 	o.next()
 	if pos != 0 {
-		o.openLane(heap, 2*pos-1)
-		o.openLane(heap, 2*pos)
+		o.openLane(heap, 2*int(pos)-1)
+		o.openLane(heap, 2*int(pos))
 	}
 	return id
-}
-
-func (o *openWalks) push(w laneWalk) {
-	o.heap = append(o.heap, w)
-	h := o.heap
-	for c := len(h) - 1; c > 0 && o.end.Earlier(h[c].at, h[(c-1)/2].at); c = (c - 1) / 2 {
-		h[c], h[(c-1)/2] = h[(c-1)/2], h[c]
-	}
 }
 
 // next goes to the next packet of the first walk, which leaves the heap at its end.
 func (o *openWalks) next() {
 	top := &o.heap[0]
 	if top.Next(); top.Done() {
-		last := len(o.heap) - 1
-		o.heap[0] = o.heap[last]
-		o.heap = o.heap[:last]
-	} else {
-		top.at = top.Place()
+		o.heap.Remove(0)
+		return
 	}
-	for i, h := 0, o.heap; ; {
-		c := 2*i + 1
-		if c >= len(h) {
-			return
-		}
-		if c+1 < len(h) && o.end.Earlier(h[c+1].at, h[c].at) {
-			c++
-		}
-		if !o.end.Earlier(h[c].at, h[i].at) {
-			return
-		}
-		h[c], h[i] = h[i], h[c]
-		i = c
-	}
+	top.at = top.Place()
+	o.heap.Fix(0)
 }
