@@ -388,7 +388,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 			}
 			all = append(all, lanes...)
 		}
-		if sh.byName[s.name] != s || sh.all[s.num] != s || s.look != 0 {
+		if sh.byName[s.name] != s || sh.all[s.num] != s {
 			return nil, fmt.Errorf("index: share %q is not under its name or number", s.name)
 		}
 		narrow, isWide := x.widths(u.giving(s))

@@ -152,11 +152,14 @@ func (u *queue) limit(s *share) int {
 func (u *queue) shareRoom(s *share) int { return max(0, u.limit(s)-int(s.claimed)) }
 
 // stopOf says what stops a share now. Its place may follow later.
-func (x *Index) stopOf(u *queue, s *share) stop {
+func (x *Index) stopOf(u *queue, s *share) stop { return x.stopAt(u, s, &s.meter, s.claimed) }
+
+// stopAt is stopOf for a share with another meter and other claims.
+func (x *Index) stopAt(u *queue, s *share, m *meter, claimed uint32) stop {
 	switch {
-	case x.passes(u, s) == 0:
+	case x.passes(u, s, m) == 0:
 		return waits
-	case u.shareRoom(s) == 0:
+	case u.limit(s) <= int(claimed):
 		return full
 	}
 	return open
@@ -172,7 +175,7 @@ func (x *Index) allowed(u *queue, s *Selection, of *share) int {
 		n = u.rules.meter.passes(u.rules.rate(), x.clock)
 	}
 	if of != nil {
-		n = min(n, x.passes(u, of))
+		n = min(n, x.passes(u, of, &of.meter))
 	}
 	if s.Claims {
 		n = min(n, x.room(u))

@@ -259,6 +259,23 @@ func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
 	}
 }
 
+// Where as many rest as may, a look passes over the others once: then they stand aside.
+func TestALookFindsSharesThatGiveNothingOnceOnly(t *testing.T) {
+	m := newLimited(Limits{ShareGap: 3600 * second})
+	m.RestAtMost(1)
+	for i := range 100 {
+		m.push(fmt.Sprint(i))
+	}
+	m.pops(Selection{})
+	m.Next(m.q, Selection{Limits: true}, 0, 2, nil)
+	if h := m.queues.At(uint32(m.q)).shares.heaps; h[open].len() > 0 || h[waits].len() != 99 {
+		t.Errorf("%d shares are open, and %d wait: want 99", h[open].len(), h[waits].len())
+	}
+	if err := m.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARateThatChangesAllTheTimeLetsNoMorePass(t *testing.T) {
 	for name, limits := range map[string]func(gap int64) Limits{
 		"queue": func(gap int64) Limits { return Limits{Gap: gap, Burst: 10} },

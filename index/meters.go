@@ -274,13 +274,13 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	x.followLimits(u, s)
 }
 
-// passes is how many takes a share lets pass now. While packets are on their way to their shares,
-// the empty one does not rest.
-func (x *Index) passes(u *queue, s *share) int {
+// passes is how many takes a share lets pass now, by a meter. While packets are on their way to
+// their shares, the empty one does not rest.
+func (x *Index) passes(u *queue, s *share, m *meter) int {
 	if s.rest > x.clock && (s.num != 0 || !u.shares.sorting) || x.isCrowded(u, s) {
 		return 0
 	}
-	return s.meter.passes(u.rate(s), x.clock)
+	return m.passes(u.rate(s), x.clock)
 }
 
 // isCrowded says that a take from a share might make it one more than may rest.

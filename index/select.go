@@ -11,7 +11,7 @@ const (
 )
 
 // Filter says which packets a consumer takes, by their tags. Packets with equal tags share a lane,
-// and a call asks a filter at most once a lane, or three times where shares take turns. A filter
+// and a call asks a filter at most once a lane, or twice where shares take turns. A filter
 // must not call the index. A nil Filter takes all.
 type Filter func(tags string) bool
 

@@ -56,7 +56,6 @@ type share struct {
 	kept       bool   // it has a ShareOwn.Due
 	resting    bool   // it counts to MaxResting
 
-	look uint32 // place in turns.looked plus 1, during a look
 	pass uint64
 	turn uint64 // when it was made or served last
 }

@@ -1,10 +1,6 @@
 package index
 
-import (
-	"container/heap"
-
-	"github.com/holdfast-queue/holdfast/index/tree"
-)
+import "github.com/holdfast-queue/holdfast/index/tree"
 
 // Shares take turns. Next is the share with the fewest whole turns of claims, claims by weight
 // rounded down; of equal ones that with the lowest pass; of equal passes that which was made or
@@ -113,12 +109,7 @@ func (x *Index) placeShare(u *queue, s *share) {
 }
 
 // heapOf returns the heap that a share is in, or belongs to.
-func (sh *sharing) heapOf(s *share) *shareHeap {
-	if s.onlyWide {
-		return &sh.heaps[s.stop].onlyWide
-	}
-	return &sh.heaps[s.stop].narrow
-}
+func (sh *sharing) heapOf(s *share) *shareHeap { return sh.heaps[s.stop].of(s.onlyWide) }
 
 func (sh *sharing) countWide(s *share, by int) {
 	if s.wide {
@@ -132,116 +123,163 @@ func (sh *sharing) takeOut(s *share) {
 	s.pos = 0
 }
 
-// turns is a look at who is next in a queue that is shared out. It lets the turns pass, and takes
-// them back at its end.
-type turns struct {
-	x      *Index
-	u      *queue
-	s      Selection
-	looked []shareLook // shares that had a turn, as they were
-	aside  []*share    // that have nothing, or nothing more, for the selection
-	clock  uint64      // as it was
-	number uint64      // as it was
-}
-
-// shareLook is a share that had a turn in a look.
-type shareLook struct {
-	*share
-	pass, turn uint64
-	claimed    uint32
-	due, gap   int64
-	walk       *openWalks // from the second turn on
-}
-
 // byTurns is Next of a queue that is shared out. It costs O((skip+n) log shares), and with a filter
 // besides O(lanes) of the shares that it passes over.
 func (x *Index) byTurns(u *queue, s Selection, skip, n int, dst []Packet) []Packet {
-	sh := u.shares
-	if s.Filter != nil {
-		best := x.bestByTurns(u, &s)
-		if best == 0 {
-			return dst
-		}
-		if skip == 0 && n == 1 {
-			return append(dst, x.packet(best, x.entries.At(best)))
-		}
+	if n <= 0 {
+		return dst
 	}
-	t := turns{x: x, u: u, s: s, clock: sh.clock, number: sh.turns}
-	for n > 0 {
-		next := x.firstShare(u, &s)
-		if next == nil {
-			break
-		}
-		id := t.next(next)
-		if id == 0 {
-			sh.takeOut(next)
-			t.aside = append(t.aside, next)
-			continue
-		}
+	x.look(u, &s, func(id uint32) bool {
 		if skip--; skip < 0 {
 			dst = append(dst, x.packet(id, x.entries.At(id)))
 			n--
 		}
-		if n > 0 {
-			t.pass(next)
-		}
-	}
-	for _, l := range t.looked {
-		l.share.pass, l.share.turn, l.share.claimed, l.look = l.pass, l.turn, l.claimed, 0
-		l.meter.due, l.meter.gap = l.due, l.gap
-		x.placeShare(u, l.share)
-	}
-	for _, s := range t.aside {
-		x.placeShare(u, s)
-	}
-	sh.clock, sh.turns = t.clock, t.number
+		return n > 0
+	})
 	return dst
 }
 
-// bestByTurns is byTurns for one packet. It takes no share out of its heap: it goes
-// down the heaps in the order of turns, and ends with the first share that gives.
+// bestByTurns is byTurns for one packet, by its number; 0 if there is none.
 func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
-	var next lookedAt
-	for by := range u.shares.heaps {
-		for _, h := range [...][]shareHead{u.shares.heaps[by].narrow, u.shares.heaps[by].onlyWide} {
-			if s.passes(stop(by)) && len(h) > 0 {
-				heap.Push(&next, &h[0])
-			}
-		}
-	}
-	for len(next) > 0 {
-		of := heap.Pop(&next).(*shareHead).share
-		if s.passes(x.stopOf(u, of)) {
-			if best = x.bestIn(u.giving(of), s); best != 0 {
-				break
-			}
-		}
-		h := *u.shares.heapOf(of)
-		for c := 2*int(of.pos) - 1; c <= 2*int(of.pos) && c < len(h); c++ {
-			heap.Push(&next, &h[c])
-		}
-	}
+	x.look(u, s, func(id uint32) bool { best = id; return false })
 	return best
 }
 
-// lookedAt is a heap of the shares that bestByTurns asks next.
-type lookedAt []*shareHead
+// coming is a share in a look: as it stands in a heap of the queue or, if it had a turn in the look
+// already, as it will be. It is small, as filters pass over many.
+type coming struct {
+	*shareHead
+	had  *had // nil: it stands in a heap, at i
+	i    int32
+	in   stop
+	wide bool // the heap is that of shares with wide packets only
+}
 
-func (l lookedAt) Len() int           { return len(l) }
-func (l lookedAt) Less(i, j int) bool { return l[i].Before(l[j]) }
-func (l lookedAt) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *lookedAt) Push(h any)        { *l = append(*l, h.(*shareHead)) }
-func (l *lookedAt) Pop() any {
-	last := len(*l) - 1
-	h := (*l)[last]
-	*l = (*l)[:last]
-	return h
+// Before is the order of turns.
+func (a *coming) Before(b *coming) bool { return a.shareHead.Before(b.shareHead) }
+
+// Moved notes nothing: nobody asks for the place.
+func (a *coming) Moved(uint32) {}
+
+// had is a share as it will be after its turns in a look.
+type had struct {
+	shareHead
+	meter   meter
+	claimed uint32
+	walk    *openWalks // over what it has yet to give, once it had several
+}
+
+// look is a look at who is next in a queue that is shared out. It changes nothing, but for the
+// places of shares that it found where they do not belong.
+type look struct {
+	x     *Index
+	u     *queue
+	s     Selection // a copy: one that was given by address would have to be on the heap
+	next  tree.Heap[coming, *coming]
+	room  []had    // for shares that have their first turn; pointers to some stay
+	stale []*share // that give nothing, though their heaps say so
+}
+
+// staleMost is how many shares a look passes over that stand where they do not belong: each change
+// of a limit, or of how many shares rest, may leave some.
+const staleMost = 1000
+
+// look gives the packets that the next takes would give, in that order. It walks down the heaps of
+// the shares as far as they can be next, and moves none: those that had a turn come again as they
+// will be.
+func (x *Index) look(u *queue, s *Selection, yield func(id uint32) bool) {
+	l := look{x: x, u: u, s: *s}
+	for in := open; in < stops; in++ {
+		if !s.passes(in) {
+			continue
+		}
+		if l.comes(in, false, 0); !s.Fits16 {
+			l.comes(in, true, 0)
+		}
+	}
+	for clock, turns := u.shares.clock, u.shares.turns; len(l.next) > 0 && len(l.stale) < staleMost; {
+		c := l.next[0]
+		if l.next.Remove(0); c.had == nil {
+			l.comes(c.in, c.wide, 2*c.i+1)
+			l.comes(c.in, c.wide, 2*c.i+2)
+		}
+		id := l.give(&c)
+		if id == 0 {
+			continue
+		}
+		if !yield(id) {
+			break
+		}
+		clock, turns = max(clock, c.pass), turns+1
+		if l.pass(&c) {
+			c.pass, c.turn = clock+oneTurn/uint64(c.weight), turns
+			l.next.Push(c)
+		}
+	}
+	for _, of := range l.stale {
+		x.followLimits(u, of)
+	}
+}
+
+// comes lets the share at a place of a heap be next.
+func (l *look) comes(in stop, wide bool, i int32) {
+	if h := *l.u.shares.heaps[in].of(wide); int(i) < len(h) {
+		l.next.Push(coming{shareHead: &h[i], i: i, in: in, wide: wide})
+	}
+}
+
+// give is the packet that a share gives now, behind those that it gave in the look; 0 if there is
+// none.
+func (l *look) give(c *coming) uint32 {
+	x, h := l.x, c.had
+	switch {
+	case h == nil && l.s.Limits && !l.s.passes(x.stopOf(l.u, c.share)):
+		l.stale = append(l.stale, c.share)
+		return 0
+	case h == nil:
+		return x.bestIn(l.u.giving(c.share), &l.s)
+	case h.walk == nil:
+		h.walk = &openWalks{x: x, end: l.s.End, accepts: x.accepting(l.s.Filter)}
+		h.walk.openLanes(l.u.giving(c.share), l.s.Fits16)
+		h.walk.take()
+	}
+	if len(h.walk.heap) == 0 {
+		return 0
+	}
+	return h.walk.take()
+}
+
+// pass notes that a share had a turn. It returns false if it may have no other.
+func (l *look) pass(c *coming) bool {
+	of := c.share
+	if c.had == nil {
+		if len(l.room) == cap(l.room) {
+			l.room = make([]had, 0, min(max(4, 2*cap(l.room)), 64))
+		}
+		l.room = append(l.room, had{shareHead: *c.shareHead, meter: of.meter, claimed: of.claimed})
+		c.had = &l.room[len(l.room)-1]
+		c.shareHead = &c.had.shareHead
+	}
+	h := c.had
+	if h.meter.charge(l.u.rate(of), l.x.clock, 1); l.s.Claims {
+		h.claimed++
+	}
+	h.held = h.claimed / of.weight
+	return !l.s.Limits || l.s.passes(l.x.stopAt(l.u, of, &h.meter, h.claimed))
 }
 
 // shareHeaps holds the shares with packets that can be selected, and that the same stops.
 type shareHeaps struct {
 	narrow, onlyWide shareHeap // of those that have narrow ones, and of the others
 	wide             int       // how many of both have wide ones
+}
+
+// of is one of the two heaps.
+func (h *shareHeaps) of(wide bool) *shareHeap {
+	if wide {
+		return &h.onlyWide
+	}
+	return &h.narrow
 }
 
 // first is the share that is next; nil if there is none.
@@ -266,35 +304,4 @@ func (h *shareHeaps) first(narrow bool) *shareHead {
 		return &h.onlyWide[0]
 	}
 	return &h.narrow[0]
-}
-
-// next is the packet that the share gives now, behind those that it gave in the look; 0 if none.
-func (t *turns) next(s *share) uint32 {
-	of := t.u.giving(s)
-	if s.look == 0 {
-		return t.x.bestIn(of, &t.s)
-	}
-	l := &t.looked[s.look-1]
-	if l.walk == nil {
-		l.walk = &openWalks{x: t.x, end: t.s.End, accepts: t.x.accepting(t.s.Filter)}
-		l.walk.openLanes(of, t.s.Fits16)
-		l.walk.take()
-	}
-	if len(l.walk.heap) == 0 {
-		return 0
-	}
-	return l.walk.take()
-}
-
-// pass lets a share have its turn.
-func (t *turns) pass(s *share) {
-	if s.look == 0 {
-		t.looked = append(t.looked, shareLook{share: s, pass: s.pass, turn: s.turn, claimed: s.claimed, due: s.meter.due, gap: s.meter.gap})
-		s.look = uint32(len(t.looked))
-	}
-	s.meter.charge(t.u.rate(s), t.x.clock, 1)
-	if t.u.shares.serve(s); t.s.Claims {
-		s.claimed++
-	}
-	t.x.placeShare(t.u, s)
 }
