@@ -146,7 +146,7 @@ func (q *queue) says(h index.Held, share string) string {
 	case h.Rest > 0:
 		return fmt.Sprintf("%srests for %v%s", who, span(h.Rest), by)
 	case h.Crowded:
-		return fmt.Sprintf("%swaits for room: %d shares wait for their rates or rest, and no more can", who, index.MaxResting)
+		return fmt.Sprintf("%swaits for room: %d shares of the queue wait for their rates or rest, and no more can", who, index.MaxResting)
 	case h.Wait > 0:
 		return fmt.Sprintf("%swaits for the rate %s: the next is due in %v", who, rate, span(h.Wait))
 	}

@@ -255,7 +255,7 @@ func TestNoMoreSharesRestThanMayAndTheRateHoldsForEach(t *testing.T) {
 		if n := pop(); n != 0 {
 			t.Errorf("%s: one more than 3 share rests", rate)
 		}
-		if j, _ := w.show("q", id); j.HeldBack != "share last waits for room: 250000 shares wait for their rates or rest, and no more can" {
+		if j, _ := w.show("q", id); j.HeldBack != "share last waits for room: 250000 shares of the queue wait for their rates or rest, and no more can" {
 			t.Errorf("%s: held back: %q", rate, j.HeldBack)
 		}
 		w.tenant("last")

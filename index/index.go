@@ -21,8 +21,7 @@ type Index struct {
 	lanes       tree.Slab[lane, *lane]
 	queues      tree.Slab[queue, *queue]
 	held        heldWalks
-	resting     int // shares that count to MaxResting
-	mostResting int
+	mostResting int            // MaxResting
 	strays      map[uint32]int // packets by their Delivery.Origin, if that is not 0
 	freed       []uint32       // origins that no packet names any more, and FreedOrigins has yet to tell
 	charged     []charged      // that Charged has yet to tell

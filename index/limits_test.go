@@ -235,11 +235,11 @@ func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
 			m.pops(Selection{})
 		}
 		m.SetClock(m.ms)
-		if m.resting != shares {
-			t.Fatalf("%d shares rest", m.resting)
+		if n := m.queues.At(uint32(m.q)).shares.resting; n != shares || m.timers.Live != shares {
+			t.Fatalf("%d shares rest, with %d timers", n, m.timers.Live)
 		}
-		if end(m); m.resting < shares-endedSlice {
-			t.Errorf("%s: %d of %d rests end at once", what, shares-m.resting, shares)
+		if end(m); m.timers.Live < shares-endedSlice {
+			t.Errorf("%s: of %d timers %d are left at once", what, shares, m.timers.Live)
 		}
 		if err := m.Check(); err != nil {
 			t.Error(what, err)
@@ -253,9 +253,28 @@ func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
 		for range 2 * shares / endedSlice {
 			m.SetClock(m.ms)
 		}
-		if err := m.Check(); err != nil || m.resting > 0 || m.timers.Live > 0 {
-			t.Errorf("%s: at the end %d shares rest, with %d timers: %v", what, m.resting, m.timers.Live, err)
+		if err := m.Check(); err != nil || m.timers.Live > 0 {
+			t.Errorf("%s: at the end there are %d timers: %v", what, m.timers.Live, err)
 		}
+	}
+}
+
+// As many shares rest in a queue as may: those of another one give all the same.
+func TestSharesThatRestStopThoseOfTheirQueueAlone(t *testing.T) {
+	m := newLimited(Limits{ShareGap: 3600 * second})
+	m.RestAtMost(3)
+	for i := range 5 {
+		m.push(fmt.Sprint(i))
+	}
+	if n := m.pops(Selection{}); n != 3 {
+		t.Errorf("%d were taken, want 3", n)
+	}
+	other := m.AddQueue()
+	m.ShareBy(other, &byTag)
+	m.SetLimits(other, Limits{ShareGap: 3600 * second})
+	m.Push(Entry{Queue: other, Priority: 1, Seq: 1, Tags: []byte("a")}, 0)
+	if _, ok := m.Best(other, Selection{Limits: true}); !ok {
+		t.Error("the shares of one queue stop that of another")
 	}
 }
 

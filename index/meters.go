@@ -119,7 +119,7 @@ func (x *Index) note(u *queue, m *meter, s *share) {
 		x.charged = append(x.charged, charged{x.lanes.At(uint32(u.home)).queue, s})
 	}
 	if s != nil {
-		x.countResting(s)
+		u.shares.countResting(s)
 	}
 }
 
@@ -135,7 +135,7 @@ func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue
 		switch {
 		case c.share != nil:
 			if c.meter.noted = false; u != nil && u.shares.at(c.num) == c.share && u.shares.rule != nil { // else it is gone
-				x.countResting(c.share)
+				u.shares.countResting(c.share)
 				fn(c.queue, c.name, true, c.meter.keep(u.rate(c.share), x.clock))
 			}
 		case u != nil && u.rules != nil:
@@ -285,7 +285,7 @@ func (x *Index) passes(u *queue, s *share, m *meter) int {
 
 // isCrowded says that a take from a share might make it one more than may rest.
 func (x *Index) isCrowded(u *queue, s *share) bool {
-	if x.resting < x.mostResting || s.resting || s.num == 0 {
+	if u.shares.resting < x.mostResting || s.resting || s.num == 0 {
 		return false
 	}
 	gap := u.rate(s).gap
@@ -339,31 +339,31 @@ func (x *Index) endWait(timer uint32) (e Event) {
 		x.leaveShare(u, s)
 		return e
 	}
-	x.countResting(s)
+	u.shares.countResting(s)
 	x.followLimits(u, s)
 	return e
 }
 
-// MaxResting is how many shares of all queues may have a due that is kept, or stay without packets
-// for their meters. A take that needs one more finds nothing. Those that took before, and lose
-// their packets then, may be more.
+// MaxResting is how many shares of a queue may have a due that is kept, or stay without packets for
+// their meters. A take that needs one more finds nothing. Those that took before, and lose their
+// packets then, may be more.
 const MaxResting = 250_000
 
 // RestAtMost replaces MaxResting.
 func (x *Index) RestAtMost(n int) { x.mostResting = n }
 
 // countResting notes whether a share counts to MaxResting.
-func (x *Index) countResting(s *share) {
-	x.setResting(s, s.num != 0 && (s.isEmpty() || s.kept || s.meter.noted))
+func (sh *sharing) countResting(s *share) {
+	sh.setResting(s, s.num != 0 && (s.isEmpty() || s.kept || s.meter.noted))
 }
 
 // setResting is countResting for who knows it.
-func (x *Index) setResting(s *share, is bool) {
+func (sh *sharing) setResting(s *share, is bool) {
 	switch {
 	case is && !s.resting:
-		x.resting++
+		sh.resting++
 	case !is && s.resting:
-		x.resting--
+		sh.resting--
 	}
 	s.resting = is
 }
@@ -376,12 +376,12 @@ func (x *Index) leaveShare(u *queue, s *share) {
 		until = max(1, s.meter.due)
 	}
 	if until != 0 && u.shares.rule != nil {
-		x.setResting(s, true)
+		u.shares.setResting(s, true)
 		x.mark(u, &s.meter, s.num+1, (until+999_999)/1_000_000)
 		return
 	}
 	x.mark(u, &s.meter, 0, 0)
-	x.setResting(s, false)
+	u.shares.setResting(s, false)
 	u.shares.forget(s)
 }
 
@@ -400,7 +400,6 @@ func (x *Index) dropEnded() {
 		} else {
 			if s := (*last)[n]; s != nil {
 				x.mark(nil, &s.meter, 0, 0)
-				x.setResting(s, false)
 			}
 			*last = (*last)[:n]
 		}

@@ -54,7 +54,7 @@ type share struct {
 	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
 	twins      *lanes // nil: none, see strict.go
 	kept       bool   // it has a ShareOwn.Due
-	resting    bool   // it counts to MaxResting
+	resting    bool   // it is in sharing.resting
 
 	pass uint64
 	turn uint64 // when it was made or served last
@@ -77,14 +77,15 @@ func (u *queue) lanesOf(s *share) *lanes {
 
 // sharing is what a queue that is shared out has beside its lanes.
 type sharing struct {
-	rule   *ShareRule // nil: all packets go back to the empty share
-	all    []*share   // by number; the first is the empty one, and nil where the number is free
-	free   []uint32   // numbers
-	byName map[string]*share
-	own    map[string]ShareOwn
-	lanes  int            // of all shares, but for the default one
-	most   int            // MaxShareLanes
-	sets   map[string]int // lanes by tags, without what says the share
+	rule    *ShareRule // nil: all packets go back to the empty share
+	resting int        // shares that count to MaxResting
+	all     []*share   // by number; the first is the empty one, and nil where the number is free
+	free    []uint32   // numbers
+	byName  map[string]*share
+	own     map[string]ShareOwn
+	lanes   int            // of all shares, but for the default one
+	most    int            // MaxShareLanes
+	sets    map[string]int // lanes by tags, without what says the share
 
 	heaps [stops]shareHeaps
 	due   int64  // of the meters of new shares
@@ -131,7 +132,7 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 	default:
 		return
 	}
-	x.countResting(s)
+	sh.countResting(s)
 	if x.followLimits(u, s); s.num != 0 && s.isEmpty() {
 		x.leaveShare(u, s)
 	}
