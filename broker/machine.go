@@ -247,8 +247,6 @@ func (tx *Tx) advance() {
 		if !ok {
 			return
 		}
-		if e.Packet.Queue != 0 { // else a rate of a queue that is gone
-			m.happened(e)
-		}
+		m.happened(e)
 	}
 }

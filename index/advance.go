@@ -14,7 +14,7 @@ const (
 
 // Event is one change that Advance made. Packet is the packet after the change. If it expired,
 // Packet is as it was before, and its ID is free already. Of a window it has the queue and the
-// identity only, of an alarm the queue, and of a rate that, too, or 0 if it is no longer in force.
+// identity only, and of an alarm or a rate the queue.
 type Event struct {
 	Kind   EventKind
 	Packet Packet
@@ -48,8 +48,8 @@ func (x *Index) Advance(now, steady int64) (Event, bool) {
 		q := QueueID(x.timers.At(timer).entry)
 		x.SetAlarm(q, 0)
 		return Event{Kind: Alarm, Packet: Packet{Queue: q}}, true
-	case meterTimer:
-		return x.endWait(timer), true
+	case wakeTimer:
+		return x.endWait(QueueID(x.timers.At(timer).entry)), true
 	}
 	return x.advance(x.timers.At(timer).entry, now), true
 }

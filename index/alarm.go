@@ -11,17 +11,21 @@ func (x *Index) SetAlarm(q QueueID, at int64) {
 		return
 	}
 	u := x.queues.At(uint32(q))
-	if u.alarm == 0 && at != 0 {
-		u.alarm = x.timers.Alloc()
-		t := x.timers.At(u.alarm)
-		t.entry, t.delivery = uint32(q), alarmTimer
+	x.scheduleQueue(&u.alarm, u, alarmTimer, wall, at)
+}
+
+// scheduleQueue brings a timer of a queue, 0 while it has none, to a moment; at 0 it goes.
+func (x *Index) scheduleQueue(timer *uint32, u *queue, kind uint32, c clock, at int64) {
+	if *timer == 0 && at != 0 {
+		*timer = x.timers.Alloc()
+		t := x.timers.At(*timer)
+		t.entry, t.delivery = uint32(x.lanes.At(uint32(u.home)).queue), kind
 	}
-	if u.alarm == 0 {
+	if *timer == 0 {
 		return
 	}
-	x.timers.schedule(u.alarm, wall, at)
-	if at == 0 {
-		x.timers.Free(u.alarm)
-		u.alarm = 0
+	if x.timers.schedule(*timer, c, at); at == 0 {
+		x.timers.Free(*timer)
+		*timer = 0
 	}
 }

@@ -121,11 +121,45 @@ func (c *checker) entries() error {
 	return nil
 }
 
-func (c *checker) meter(m *meter) {
-	if m.marker != 0 {
-		c.timed++
-		c.due[steady] += min(1, c.x.timers.At(m.marker).pos) // 0 of one in ended that was due
+// waits checks that a queue is looked at again when the first of what waits there is due.
+func (c *checker) waits(u *queue, q QueueID) error {
+	x, first := c.x, int64(0)
+	if u.rules != nil {
+		first = u.rules.opens
 	}
+	if sh := u.shares; sh != nil {
+		waiting := 0
+		for s := range sh.each() {
+			if s.wake != 0 {
+				waiting++
+			}
+		}
+		for i := range sh.wakes {
+			w := &sh.wakes[i]
+			if w.share.wake != uint32(i+1) || sh.all[w.share.num] != w.share || i > 0 && w.at < sh.wakes[(i-1)/2].at {
+				return fmt.Errorf("index: share %q is not where it says among those that are looked at again", w.share.name)
+			}
+			if first == 0 || w.at < first {
+				first = w.at
+			}
+		}
+		if waiting != len(sh.wakes) {
+			return fmt.Errorf("index: %d shares say that they are looked at again, want %d", waiting, len(sh.wakes))
+		}
+	}
+	if u.waits == 0 {
+		if first != 0 {
+			return fmt.Errorf("index: queue %d has no timer for %d", q, first)
+		}
+		return nil
+	}
+	c.timed++
+	c.due[steady]++
+	t := x.timers.At(u.waits)
+	if t.delivery != wakeTimer || t.entry != uint32(q) || t.pos == 0 || join64(x.timers.heaps[steady].items.At(t.pos-1).when) != first {
+		return fmt.Errorf("index: the timer of queue %d is %+v, want it for %d", q, *t, first)
+	}
+	return nil
 }
 
 func (c *checker) timer(id uint32, e *entry) error {
@@ -208,13 +242,6 @@ func (c *checker) allLanes() error {
 // allQueues checks counts, lanes and the heaps of lanes of each queue.
 func (c *checker) allQueues() error {
 	x := c.x
-	for _, all := range x.ended {
-		for _, s := range all {
-			if s != nil {
-				c.meter(&s.meter)
-			}
-		}
-	}
 	live := uint32(0)
 	for id := uint32(1); id < x.queues.Used; id++ {
 		q := QueueID(id)
@@ -223,9 +250,6 @@ func (c *checker) allQueues() error {
 		}
 		live++
 		u := x.queues.At(id)
-		if u.rules != nil {
-			c.meter(&u.rules.meter)
-		}
 		if u.alarm != 0 {
 			if t := x.timers.At(u.alarm); t.delivery != alarmTimer || t.entry != id || t.pos == 0 {
 				return fmt.Errorf("index: the alarm of queue %d is timer %d, which is %+v", id, u.alarm, *t)
@@ -245,6 +269,9 @@ func (c *checker) allQueues() error {
 		}
 		if err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
+		}
+		if err := c.waits(u, q); err != nil {
+			return err
 		}
 		if err := c.fresh(u, lanes); err != nil {
 			return fmt.Errorf("queue %d: %w", id, err)
@@ -377,13 +404,12 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 	x, sh := c.x, u.shares
 	var inHeap, wide [stops]int
 	for s := range sh.each() {
-		c.meter(&s.meter)
 		if s.resting != (s.num != 0 && (s.isEmpty() || s.kept || s.meter.noted)) {
 			return nil, fmt.Errorf("index: share %q rests: %v", s.name, s.resting)
 		}
 		if s.num != 0 {
 			lanes, err := c.lanesOf(q, &s.lanes, s)
-			if err != nil || len(lanes) == 0 && (s.meter.marker == 0 || !s.isEmpty()) {
+			if err != nil || len(lanes) == 0 && (s.wake == 0 || !s.isEmpty()) {
 				return nil, fmt.Errorf("index: share %q has %d lanes: %w", s.name, len(lanes), err)
 			}
 			all = append(all, lanes...)
@@ -398,7 +424,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		if s.wide {
 			wide[s.stop]++
 		}
-		if want := x.stopOf(u, s); s.stop != want && sh.unplaced == 0 && !(s.stop == waits && s.meter.marker != 0) {
+		if want := x.stopOf(u, s); s.stop != want && sh.unplaced == 0 && !(s.stop == waits && s.wake != 0) {
 			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, want)
 		}
 		if s.pos == 0 {

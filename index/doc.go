@@ -68,6 +68,7 @@
 //
 //	meters.go     how fast they are taken
 //	limits.go     how many packets of a queue, and of each share, may be claimed at once
+//	wakes.go      what is looked at again when its moment comes
 //	strict.go     packets with one key come one after the other
 //	turns.go      which share is next
 //	fresh.go      which lanes got packets

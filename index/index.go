@@ -25,7 +25,6 @@ type Index struct {
 	strays      map[uint32]int // packets by their Delivery.Origin, if that is not 0
 	freed       []uint32       // origins that no packet names any more, and FreedOrigins has yet to tell
 	charged     []charged      // that Charged has yet to tell
-	ended       [][]*share     // without packets, whose queues know them no longer: their meters have yet to end
 	clock       int64          // as SetClock has said, in nanoseconds
 }
 

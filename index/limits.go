@@ -34,7 +34,7 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 	u := x.queues.At(uint32(q))
 	was := u.rules
 	if was != nil {
-		x.mark(u, &was.meter, 0, 0)
+		x.openAt(u, 0)
 	}
 	u.setRules(func(r *rules) { r.Limits = l })
 	if u.rules != nil {
@@ -69,7 +69,7 @@ func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
 	sh.due, sh.unplaced, sh.newRates = spent(0).due, len(sh.all), true
 	for s := range sh.each() {
 		if s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, at); s.kept {
-			x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
+			x.wake(u, s, u.opens(s, x.clock))
 		}
 	}
 	for name, own := range sh.own {
@@ -87,7 +87,7 @@ func (x *Index) limitQueue(u *queue) {
 		x.note(u, &r.meter, nil)
 	}
 	if r.meter.passes(r.rate(), x.clock) == 0 {
-		x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
+		x.openAt(u, r.meter.open(r.rate(), x.clock))
 	}
 }
 
@@ -244,8 +244,8 @@ func (x *Index) firstShare(u *queue, s *Selection) *share {
 func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
-	if s.stop == waits || s.rest != 0 || s.kept { // else its marker may be where it would have been forgotten
-		x.mark(u, &s.meter, s.num+1, u.opens(s, x.clock))
+	if s.stop == waits || s.rest != 0 || s.kept { // else its moment may be that at which it would be forgotten
+		x.wake(u, s, u.opens(s, x.clock))
 	}
 	if was <= s.stop || u.fresh == nil {
 		return
@@ -275,7 +275,7 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 			if sh.newRates {
 				x.followRate(u, s)
 			}
-			x.mark(u, &s.meter, 0, 0)
+			x.wake(u, s, 0)
 			x.followLimits(u, s)
 			if s.num != 0 && s.isEmpty() {
 				x.leaveShare(u, s)

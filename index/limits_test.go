@@ -212,17 +212,19 @@ func TestAFilterThatTakesNothingIsNotAskedAnewAtALimit(t *testing.T) {
 	}
 }
 
-// However many shares rest without packets, the end of their queue takes no time, nor does another
-// share-by. Their meters are ended in slices, and none that is due meanwhile does harm.
-func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
-	const shares = 20 * endedSlice
+// However many shares rest without packets, nothing of them is left with the end of their queue,
+// nor with another share-by.
+func TestSharesThatRestEndWithTheirQueue(t *testing.T) {
 	for what, end := range map[string]func(m *limited){
 		"dropped": func(m *limited) {
 			if err := m.DropQueue(m.q); err != nil {
 				t.Error(err)
 			}
 		},
-		"another share-by": func(m *limited) { m.ShareBy(m.q, &byTag) },
+		"another share-by": func(m *limited) {
+			m.ShareBy(m.q, &byTag)
+			m.pass(3600_000)
+		},
 		"no share-by": func(m *limited) {
 			m.ShareBy(m.q, nil)
 			m.SortShares(m.q, 1)
@@ -230,31 +232,16 @@ func TestSharesThatRestEndWithTheirQueueInSlices(t *testing.T) {
 		},
 	} {
 		m := newLimited(Limits{ShareGap: 3600 * second})
-		for i := range shares {
+		for i := range 100 {
 			m.push(fmt.Sprint(i))
 			m.pops(Selection{})
 		}
-		m.SetClock(m.ms)
-		if n := m.queues.At(uint32(m.q)).shares.resting; n != shares || m.timers.Live != shares {
+		if n := m.queues.At(uint32(m.q)).shares.resting; n != 100 || m.timers.Live != 1 {
 			t.Fatalf("%d shares rest, with %d timers", n, m.timers.Live)
 		}
-		if end(m); m.timers.Live < shares-endedSlice {
-			t.Errorf("%s: of %d timers %d are left at once", what, shares, m.timers.Live)
-		}
-		if err := m.Check(); err != nil {
-			t.Error(what, err)
-		}
-		for range 5 { // some are due before they are ended
-			m.pass(720_000)
-			if err := m.Check(); err != nil {
-				t.Error(what, err)
-			}
-		}
-		for range 2 * shares / endedSlice {
-			m.SetClock(m.ms)
-		}
+		end(m)
 		if err := m.Check(); err != nil || m.timers.Live > 0 {
-			t.Errorf("%s: at the end there are %d timers: %v", what, m.timers.Live, err)
+			t.Errorf("%s: %d timers are left: %v", what, m.timers.Live, err)
 		}
 	}
 }

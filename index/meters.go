@@ -30,10 +30,9 @@ const latest = 1 << 62
 
 // meter is when the next take is due, without the burst. Its zero value is at rest.
 type meter struct {
-	due    int64
-	gap    int64  // of the rate that due goes by; 0: any
-	marker uint32 // a timer at the moment when a take is due; 0: none
-	noted  bool   // in Index.charged
+	due   int64
+	gap   int64 // of the rate that due goes by; 0: any
+	noted bool  // in Index.charged
 }
 
 // TakeDue is when the next take of a slow rate is due, without the burst.
@@ -153,25 +152,30 @@ func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue
 // shares of it rest. MayTake tells when that may be over.
 func (x *Index) IsAhead(q QueueID) bool {
 	u := x.queues.At(uint32(q))
-	if u.rules != nil && x.awaitDue(u, &u.rules.meter, 0) {
+	if r := u.rules; r != nil && r.meter.due > x.clock {
+		if r.opens == 0 {
+			x.openAt(u, r.meter.end())
+		}
 		return true
 	}
 	sh := u.shares
-	return sh != nil && (x.awaitDue(u, &sh.all[0].meter, 1) || len(sh.all)-len(sh.free) > 1)
+	if sh == nil {
+		return false
+	}
+	empty := sh.all[0]
+	if empty.meter.due > x.clock && empty.wake == 0 {
+		x.wake(u, empty, empty.meter.end())
+	}
+	return empty.meter.due > x.clock || len(sh.all)-len(sh.free) > 1
 }
 
-// awaitDue says that a meter is not at rest, and has Advance tell when it is.
-func (x *Index) awaitDue(u *queue, m *meter, share uint32) bool {
-	if m.due > x.clock && m.marker == 0 {
-		x.mark(u, m, share, (m.due+999_999)/1_000_000)
-	}
-	return m.due > x.clock
-}
+// end is when a meter is at rest, in milliseconds.
+func (m *meter) end() int64 { return (m.due + 999_999) / 1_000_000 }
 
 // DueOf is when the next take of a queue is due by its own rate, fast ones too.
 func (x *Index) DueOf(q QueueID) (d TakeDue) {
 	if r := x.queues.At(uint32(q)).rules; r != nil && r.meter.due > x.clock {
-		d = TakeDue{(r.meter.due + 999_999) / 1_000_000, r.meter.gap}
+		d = TakeDue{r.meter.end(), r.meter.gap}
 	}
 	return d
 }
@@ -192,34 +196,11 @@ func (m *meter) keep(r rate, now int64) TakeDue {
 	if m.due <= now || r.gap < slowGap {
 		return TakeDue{}
 	}
-	return TakeDue{(m.due + 999_999) / 1_000_000, m.gap}
+	return TakeDue{m.end(), m.gap}
 }
-
-// meterTimer marks a timer that is the marker of a meter, in place of a delivery: its entry is the
-// queue, and until is the number of a share plus 1, or 0 for the queue itself.
-const meterTimer = ^uint32(0) - 2
 
 // SetClock says the present moment on the steady clock, in milliseconds, by which rates go.
-func (x *Index) SetClock(steady int64) {
-	x.clock = steady * 1_000_000
-	x.dropEnded()
-}
-
-// mark has Advance tell when a meter lets takes pass again; at 0 it does not.
-func (x *Index) mark(u *queue, m *meter, share uint32, at int64) {
-	if m.marker == 0 && at != 0 {
-		m.marker = x.timers.Alloc()
-		t := x.timers.At(m.marker)
-		t.entry, t.delivery, t.until[0] = uint32(x.lanes.At(uint32(u.home)).queue), meterTimer, share
-	}
-	if m.marker == 0 {
-		return
-	}
-	if x.timers.schedule(m.marker, steady, at); at == 0 {
-		x.timers.Free(m.marker)
-		m.marker = 0
-	}
-}
+func (x *Index) SetClock(steady int64) { x.clock = steady * 1_000_000 }
 
 // Charge counts n takes more of a packet that was taken: its work was worth so many.
 func (x *Index) Charge(id ID, n int64) {
@@ -259,7 +240,7 @@ func (x *Index) takenFrom(id ID) (u *queue, s *share) {
 func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	if r := u.rules; r != nil {
 		if r.meter.charge(r.rate(), x.clock, n); r.meter.passes(r.rate(), x.clock) == 0 {
-			x.mark(u, &r.meter, 0, r.meter.open(r.rate(), x.clock))
+			x.openAt(u, r.meter.open(r.rate(), x.clock))
 		}
 		if r.Gap >= slowGap {
 			x.note(u, &r.meter, nil)
@@ -301,48 +282,13 @@ func (u *queue) opens(s *share, now int64) int64 {
 	case s.meter.passes(u.rate(s), now) == 0:
 		return s.meter.open(u.rate(s), now)
 	case s.kept:
-		return max(1, (s.meter.due+999_999)/1_000_000)
+		return max(1, s.meter.end())
 	}
 	return now/1_000_000 + crowdedWait
 }
 
 // crowdedWait is after how many milliseconds a share that isCrowded is looked at again.
 const crowdedWait = 60_000
-
-// endWait follows the marker of a meter. The event has no queue for one of those in ended.
-func (x *Index) endWait(timer uint32) (e Event) {
-	t := x.timers.At(timer)
-	e.Kind, e.Packet.Queue = MayTake, QueueID(t.entry)
-	u := x.queues.At(t.entry)
-	if t.until[0] == 0 {
-		x.mark(u, &u.rules.meter, 0, 0)
-		return e
-	}
-	s := u.shares.at(t.until[0] - 1)
-	if s == nil || s.meter.marker != timer {
-		x.timers.schedule(timer, steady, 0)
-		return Event{Kind: MayTake}
-	}
-	x.mark(u, &s.meter, 0, 0)
-	if rested := s.rest != 0 && s.rest <= x.clock; rested || s.kept && s.meter.due <= x.clock {
-		own := u.shares.own[s.name]
-		if e.Rested, e.HasRested = s.name, true; rested {
-			own.Rest = 0
-		}
-		if s.meter.due <= x.clock {
-			own.Due = TakeDue{}
-		}
-		u.shares.keepOwn(s.name, own)
-		u.shares.setOwn(s, own)
-	}
-	if s.isEmpty() && s.num != 0 {
-		x.leaveShare(u, s)
-		return e
-	}
-	u.shares.countResting(s)
-	x.followLimits(u, s)
-	return e
-}
 
 // MaxResting is how many shares of a queue may have a due that is kept, or stay without packets for
 // their meters. A take that needs one more finds nothing. Those that took before, and lose their
@@ -377,31 +323,13 @@ func (x *Index) leaveShare(u *queue, s *share) {
 	}
 	if until != 0 && u.shares.rule != nil {
 		u.shares.setResting(s, true)
-		x.mark(u, &s.meter, s.num+1, (until+999_999)/1_000_000)
+		x.wake(u, s, (until+999_999)/1_000_000)
 		return
 	}
-	x.mark(u, &s.meter, 0, 0)
+	x.wake(u, s, 0)
 	u.shares.setResting(s, false)
 	u.shares.forget(s)
 }
 
 // isEmpty says that a share has no packets, and is there for its meter.
 func (s *share) isEmpty() bool { return s.home == 0 && s.set == nil }
-
-// endedSlice is how many shares of ended SetClock looks at.
-const endedSlice = 1000
-
-// dropEnded ends meters of shares whose queue is gone, or is no longer shared out.
-func (x *Index) dropEnded() {
-	for left := endedSlice; left > 0 && len(x.ended) > 0; left-- {
-		last := &x.ended[len(x.ended)-1]
-		if n := len(*last) - 1; n < 0 {
-			x.ended = x.ended[:len(x.ended)-1]
-		} else {
-			if s := (*last)[n]; s != nil {
-				x.mark(nil, &s.meter, 0, 0)
-			}
-			*last = (*last)[:n]
-		}
-	}
-}

@@ -47,9 +47,9 @@ type queue struct {
 	strays     int32
 	bytes      int64
 	lanes                  // home is 0 while the slot is free
-	next       uint32      // links free slots
-	byState    uint32      // 0 while all its packets can be selected
+	byState    uint32      // 0 while all its packets can be selected; links free slots
 	alarm      uint32      // a timer; 0: none
+	waits      uint32      // a timer, see wakes.go; 0: none
 	sorts      uint32      // as of Sorts
 	values     *tree.Tree  // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh      *freshLanes // nil unless NoteFresh wants it
@@ -57,12 +57,13 @@ type queue struct {
 	rules      *rules      // nil: none
 }
 
-func (u *queue) FreeLink() *uint32 { return &u.next }
+func (u *queue) FreeLink() *uint32 { return &u.byState }
 
 // rules are what only some queues have.
 type rules struct {
 	Limits
 	meter    meter
+	opens    int64   // when the meter is looked at again, in milliseconds of the steady clock; 0: never
 	keepDead int64   // as of KeepDead
 	strict   *strict // nil: none
 }
@@ -74,13 +75,13 @@ func (u *queue) keepDead() int64 {
 	return u.rules.keepDead
 }
 
-// setRules changes the rules of a queue. They stay as long as a timer knows their meter.
+// setRules changes the rules of a queue. They stay as long as their meter is looked at again.
 func (u *queue) setRules(change func(r *rules)) {
 	var r rules
 	if u.rules != nil {
 		r = *u.rules
 	}
-	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 && r.strict == nil && r.meter.marker == 0 {
+	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 && r.strict == nil && r.opens == 0 {
 		u.rules = nil
 		return
 	}
@@ -105,9 +106,9 @@ func (x *Index) DropQueue(q QueueID) error {
 		return ErrNotEmpty
 	}
 	x.SetAlarm(q, 0)
-	if x.SetLimits(q, Limits{}); u.shares != nil {
-		x.ended = append(x.ended, u.shares.all)
-	}
+	x.SetLimits(q, Limits{})
+	u.shares = nil
+	x.scheduleWakes(u)
 	x.dropTwin(u.home)
 	x.lanes.Free(uint32(u.home))
 	x.queues.Free(uint32(q))

@@ -3,6 +3,8 @@ package index
 import (
 	"iter"
 	"slices"
+
+	"github.com/holdfast-queue/holdfast/index/tree"
 )
 
 // A queue that is shared out has its packets in shares: those with one key, or with one value of a
@@ -45,6 +47,7 @@ type share struct {
 	weight     uint32
 	pos        uint32 // place in its heap plus 1; 0: not in one
 	wide       bool   // it is in a heap, and has wide packets that can be selected
+	wake       uint32 // place in sharing.wakes plus 1; 0: not there
 	onlyWide   bool   // it is in the heap of those that have wide ones only
 	stop       stop   // it is in the heaps of those that this stops
 
@@ -88,6 +91,7 @@ type sharing struct {
 	sets    map[string]int // lanes by tags, without what says the share
 
 	heaps [stops]shareHeaps
+	wakes tree.Heap[wake, *wake]
 	due   int64  // of the meters of new shares
 	clock uint64 // see turns.go
 	turns uint64 // counts what share.turn names
@@ -372,6 +376,7 @@ func (sh *sharing) forget(s *share) {
 			h := &sh.heaps[i]
 			h.narrow, h.onlyWide = slices.Clone(h.narrow), slices.Clone(h.onlyWide)
 		}
+		sh.wakes = slices.Clone(sh.wakes)
 	}
 }
 

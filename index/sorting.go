@@ -72,11 +72,11 @@ func (x *Index) beginShares(u *queue) {
 
 // endShares ends the shares of a queue, all of whose packets are of the empty one.
 func (x *Index) endShares(u *queue) {
-	x.ended = append(x.ended, u.shares.all)
 	for _, h := range u.shares.worst {
 		h.lane.pos[worst] = 0
 	}
 	u.shares = nil
+	x.scheduleWakes(u)
 }
 
 // SortShares does a part of what SetStrict, SetLimits, KeepWorst and ShareBy have left: it looks at

@@ -1,0 +1,90 @@
+package index
+
+// What waits for a moment is looked at again then: a queue for its own rate, and shares for their
+// rates, or as they rest. The shares of a queue stand by their moments. So the timers have one
+// moment for each queue, the first of all these.
+
+// wake is a share that is looked at again at a moment, in milliseconds of the steady clock.
+type wake struct {
+	at int64
+	*share
+}
+
+// Before is the order of moments.
+func (a *wake) Before(b *wake) bool { return a.at < b.at }
+
+// Moved notes the place of the share among those that are looked at again.
+func (a *wake) Moved(pos uint32) { a.share.wake = pos }
+
+// wake has Advance look at a share at a moment; at 0 it does not.
+func (x *Index) wake(u *queue, s *share, at int64) {
+	sh := u.shares
+	switch i := int(s.wake) - 1; {
+	case i < 0 && at == 0, i >= 0 && sh.wakes[i].at == at:
+		return
+	case i < 0:
+		sh.wakes.Push(wake{at, s})
+	case at == 0:
+		sh.wakes.Remove(i)
+		s.wake = 0
+	default:
+		sh.wakes.Set(i, wake{at, s})
+	}
+	x.scheduleWakes(u)
+}
+
+// openAt has Advance tell of a queue at a moment when its own rate lets takes pass; at 0 it does
+// not.
+func (x *Index) openAt(u *queue, at int64) {
+	if u.rules.opens != at {
+		u.rules.opens = at
+		x.scheduleWakes(u)
+	}
+}
+
+// wakeTimer marks a timer of a queue, in place of a delivery: its entry is the queue, and it is due
+// with the first of what waits there.
+const wakeTimer = ^uint32(0) - 2
+
+// scheduleWakes brings the timer of a queue to the first of its moments.
+func (x *Index) scheduleWakes(u *queue) {
+	at := int64(0)
+	if u.rules != nil {
+		at = u.rules.opens
+	}
+	if sh := u.shares; sh != nil && len(sh.wakes) > 0 && (at == 0 || sh.wakes[0].at < at) {
+		at = sh.wakes[0].at
+	}
+	x.scheduleQueue(&u.waits, u, wakeTimer, steady, at)
+}
+
+// endWait follows the first moment of a queue, which has come.
+func (x *Index) endWait(q QueueID) (e Event) {
+	e.Kind, e.Packet.Queue = MayTake, q
+	u := x.queues.At(uint32(q))
+	sh := u.shares
+	if r := u.rules; r != nil && r.opens != 0 && (sh == nil || len(sh.wakes) == 0 || r.opens <= sh.wakes[0].at) {
+		x.openAt(u, 0)
+		return e
+	}
+	s := sh.wakes[0].share
+	x.wake(u, s, 0)
+	if rested := s.rest != 0 && s.rest <= x.clock; rested || s.kept && s.meter.due <= x.clock {
+		own := sh.own[s.name]
+		if e.Rested, e.HasRested = s.name, true; rested {
+			own.Rest = 0
+		}
+		if s.meter.due <= x.clock {
+			own.Due = TakeDue{}
+		}
+		sh.keepOwn(s.name, own)
+		sh.setOwn(s, own)
+	}
+	if s.isEmpty() && s.num != 0 {
+		x.leaveShare(u, s)
+		return e
+	}
+	sh.countResting(s)
+	x.followLimits(u, s)
+	return e
+}
