@@ -39,10 +39,18 @@ func qredrive(s *Server, c call) any {
 		list = list[:500]
 		b.last, b.states = new(*list[499]), append([]state{list[0].state}, b.states...)
 	}
-	for _, p := range list {
-		if !redrivable(p) || most > 0 && b.done == most {
+	var picked []*packet // no more than COUNT asks for, though some may be gone then
+	for i, p := range list {
+		if !redrivable(p) {
 			continue
 		}
+		if most > 0 && b.done+int64(len(picked)) == most {
+			b.last, b.states = new(*list[i-1]), append([]state{p.state}, b.states...)
+			break
+		}
+		picked = append(picked, p)
+	}
+	for _, p := range picked {
 		if was := p.state; s.current(p) == nil || p.state != was {
 			continue
 		}
