@@ -318,7 +318,6 @@ func (x *Index) updateHead(heap *laneHeap, end End, l *lane) {
 	if l.tree.Count == 0 {
 		if i >= 0 {
 			heap.Remove(i)
-			l.pos[end] = 0
 		}
 		return
 	}

@@ -118,10 +118,7 @@ func (sh *sharing) countWide(s *share, by int) {
 }
 
 // takeOut takes a share out of its heap.
-func (sh *sharing) takeOut(s *share) {
-	sh.heapOf(s).Remove(int(s.pos - 1))
-	s.pos = 0
-}
+func (sh *sharing) takeOut(s *share) { sh.heapOf(s).Remove(int(s.pos - 1)) }
 
 // byTurns is Next of a queue that is shared out. It costs O((skip+n) log shares), and with a filter
 // besides O(lanes) of the shares that it passes over.

@@ -26,7 +26,6 @@ func (x *Index) wake(u *queue, s *share, at int64) {
 		sh.wakes.Push(wake{at, s})
 	case at == 0:
 		sh.wakes.Remove(i)
-		s.wake = 0
 	default:
 		sh.wakes.Set(i, wake{at, s})
 	}

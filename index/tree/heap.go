@@ -1,6 +1,7 @@
 package tree
 
-// Item is what a heap holds. It says which of two comes first, and is told its place plus 1.
+// Item is what a heap holds. It says which of two comes first, and is told its place plus 1, or 0
+// when it is taken out.
 type Item[T any] interface {
 	*T
 	Before(b *T) bool
@@ -17,11 +18,12 @@ func (h *Heap[T, P]) Push(t T) {
 	h.up(len(*h) - 1)
 }
 
-// Remove takes the item at i out, which is not told.
+// Remove takes the item at i out.
 func (h *Heap[T, P]) Remove(i int) {
 	var zero T
 	a := *h
 	last := len(a) - 1
+	P(&a[i]).Moved(0)
 	a[i] = a[last]
 	a[last] = zero
 	if *h = a[:last]; i < last {

@@ -38,7 +38,9 @@ func (m *heapModel) one(t *rapid.T) int {
 
 func (m *heapModel) Remove(t *rapid.T) {
 	i := m.one(t)
-	m.heap.Remove(int(*m.held[i] - 1))
+	if m.heap.Remove(int(*m.held[i] - 1)); *m.held[i] != 0 {
+		t.Fatalf("an item that was taken out was told %d", *m.held[i])
+	}
 	m.held = slices.Delete(m.held, i, i+1)
 }
 
