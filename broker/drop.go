@@ -174,7 +174,6 @@ func (m *Machine) forgetShares(q *queue) {
 		}
 		return false
 	})
-	m.resting -= q.shares.rests
 	q.shares = shares{}
 }
 

@@ -195,7 +195,7 @@ func TestRestsHaveALimitOfTheirOwn(t *testing.T) {
 	}
 	w.tenant("a")
 	j := w.claimOne()
-	if _, err := w.nack(j, broker.Nack{Hold: minute}); err == nil || !strings.Contains(err.Error(), "250000 shares rest already") {
+	if _, err := w.nack(j, broker.Nack{Hold: minute}); err == nil || !strings.Contains(err.Error(), "250000 shares of the queue rest already") {
 		t.Errorf("one more: %v", err)
 	}
 	w.weigh("q", "a", 10)

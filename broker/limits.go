@@ -56,8 +56,8 @@ const (
 	// of their own besides a rest: some 3 MB.
 	MaxWeight = content.MaxWeight
 	MaxShares = content.MaxShares
-	// MaxHold bounds a rest of a share, in milliseconds, and MaxRests the shares of all queues that
-	// have nothing of their own besides: some 100 MB.
+	// MaxHold bounds a rest of a share, in milliseconds, and MaxRests the shares of a queue that have
+	// nothing of their own besides: some 100 MB.
 	MaxHold  = content.MaxHold
 	MaxRests = 250_000
 	// MaxCost bounds as how many takes a claim counts, and maxCostTime for how many milliseconds its

@@ -32,9 +32,7 @@ func (all *shares) put(s *Share) {
 // putShare notes what one share of a queue has of its own. fresh says that the queue knew nothing
 // of it.
 func (m *Machine) putShare(q *queue, s *Share, fresh bool) {
-	m.resting -= q.shares.rests
 	q.shares.put(s)
-	m.resting += q.shares.rests
 	record := *s
 	for _, until := range [...]*int64{&record.HeldUntil, &record.Due} {
 		if *until != 0 {
@@ -53,7 +51,6 @@ func (m *Machine) keepShare(q *queue, s *Share) {
 	}
 	switch {
 	case was != nil && s.Empty():
-		m.resting -= restsOnly(was)
 		q.shares.forget(was)
 		m.open.ops.DeleteShare(was.ShareID)
 		m.ix.SetShare(q.ix, string(s.Name), index.ShareOwn{})

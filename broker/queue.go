@@ -18,7 +18,6 @@ func (m *Machine) loadQueues(restored []recovery.Queue) {
 		for _, s := range r.Shares {
 			q.shares.put(s)
 		}
-		m.resting += q.shares.rests
 		m.setName(q, m.names.Make(r.Database, r.Name))
 		if m.refreshName(q); q.entry.Kind() == keyspace.Queue {
 			m.names.SetExpiry(q.entry, r.Expiry)

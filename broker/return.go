@@ -96,7 +96,7 @@ func (tx *Tx) hold(name []byte, q *queue, p index.Packet, ms int64, by string) e
 		return nil
 	}
 	s.HeldUntil, s.HeldBy = tx.steady+ms, by
-	if err := tx.m.mayRest(&s, was); err != nil {
+	if err := q.mayRest(&s, was); err != nil {
 		return err
 	}
 	tx.m.keepShare(q, &s)

@@ -147,8 +147,8 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 		return nil
 	case q != nil && restsOnly(&s) == 0 && (was == nil || was.OnlyRests()) && len(q.shares.byName)-q.shares.rests >= MaxShares:
 		return fmt.Errorf("%d shares of the queue have something of their own, and no more can: reset some", MaxShares)
-	case m.mayRest(&s, was) != nil:
-		return m.mayRest(&s, was)
+	case q.mayRest(&s, was) != nil:
+		return q.mayRest(&s, was)
 	case q == nil || q.own == nil:
 		settings, _, err := tx.Settings(queue)
 		if err == nil {
@@ -172,9 +172,9 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 }
 
 // mayRest says whether a share may have a rest and nothing besides.
-func (m *Machine) mayRest(s, was *Share) error {
-	if restsOnly(s) > restsOnly(was) && m.resting >= MaxRests {
-		return fmt.Errorf("%d shares rest already, and no more can", MaxRests)
+func (q *queue) mayRest(s, was *Share) error {
+	if q != nil && restsOnly(s) > restsOnly(was) && q.shares.rests >= MaxRests {
+		return fmt.Errorf("%d shares of the queue rest already, and no more can", MaxRests)
 	}
 	return nil
 }

@@ -132,7 +132,6 @@ type Machine struct {
 	damaged      int        // see Tx.Damaged
 	pushTimes    pushTimes
 	rests        recovery.Rests
-	resting      int // shares that have a rest or a due of their own and nothing besides
 	dirty        []*waiters
 	dirtyConns   []*Conn // see deliver.go
 	settling     bool    // settle works dirty off
