@@ -10,22 +10,5 @@ func (x *Index) SetAlarm(q QueueID, at int64) {
 	if !x.hasQueue(q) {
 		return
 	}
-	u := x.queues.At(uint32(q))
-	x.scheduleQueue(&u.alarm, u, alarmTimer, wall, at)
-}
-
-// scheduleQueue brings a timer of a queue, 0 while it has none, to a moment; at 0 it goes.
-func (x *Index) scheduleQueue(timer *uint32, u *queue, kind uint32, c clock, at int64) {
-	if *timer == 0 && at != 0 {
-		*timer = x.timers.Alloc()
-		t := x.timers.At(*timer)
-		t.entry, t.delivery = uint32(x.lanes.At(uint32(u.home)).queue), kind
-	}
-	if *timer == 0 {
-		return
-	}
-	if x.timers.schedule(*timer, c, at); at == 0 {
-		x.timers.Free(*timer)
-		*timer = 0
-	}
+	x.scheduleQueue(&x.queues.At(uint32(q)).alarm, q, alarmTimer, wall, at)
 }

@@ -147,7 +147,7 @@ func (c *checker) waits(u *queue, q QueueID) error {
 			return fmt.Errorf("index: %d shares say that they are looked at again, want %d", waiting, len(sh.wakes))
 		}
 	}
-	if u.waits == 0 {
+	if u.wakeup == 0 {
 		if first != 0 {
 			return fmt.Errorf("index: queue %d has no timer for %d", q, first)
 		}
@@ -155,7 +155,7 @@ func (c *checker) waits(u *queue, q QueueID) error {
 	}
 	c.timed++
 	c.due[steady]++
-	t := x.timers.At(u.waits)
+	t := x.timers.At(u.wakeup)
 	if t.delivery != wakeTimer || t.entry != uint32(q) || t.pos == 0 || join64(x.timers.heaps[steady].items.At(t.pos-1).when) != first {
 		return fmt.Errorf("index: the timer of queue %d is %+v, want it for %d", q, *t, first)
 	}

@@ -69,7 +69,7 @@ func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
 	sh.due, sh.unplaced, sh.newRates = spent(0).due, len(sh.all), true
 	for s := range sh.each() {
 		if s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, at); s.kept {
-			x.wake(u, s, u.opens(s, x.clock))
+			x.wakeAt(u, s, u.opens(s, x.clock))
 		}
 	}
 	for name, own := range sh.own {
@@ -245,7 +245,7 @@ func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
 	if s.stop == waits || s.rest != 0 || s.kept { // else its moment may be that at which it would be forgotten
-		x.wake(u, s, u.opens(s, x.clock))
+		x.wakeAt(u, s, u.opens(s, x.clock))
 	}
 	if was <= s.stop || u.fresh == nil {
 		return
@@ -275,7 +275,7 @@ func (x *Index) placeShares(u *queue, n int) (more bool) {
 			if sh.newRates {
 				x.followRate(u, s)
 			}
-			x.wake(u, s, 0)
+			x.wakeAt(u, s, 0)
 			x.followLimits(u, s)
 			if s.num != 0 && s.isEmpty() {
 				x.leaveShare(u, s)

@@ -133,8 +133,10 @@ func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue
 		}
 		switch {
 		case c.share != nil:
-			if c.meter.noted = false; u != nil && u.shares.at(c.num) == c.share && u.shares.rule != nil { // else it is gone
-				u.shares.countResting(c.share)
+			if c.meter.noted = false; u == nil || u.shares.at(c.num) != c.share { // it is gone
+				continue
+			}
+			if u.shares.countResting(c.share); u.shares.rule != nil {
 				fn(c.queue, c.name, true, c.meter.keep(u.rate(c.share), x.clock))
 			}
 		case u != nil && u.rules != nil:
@@ -164,7 +166,7 @@ func (x *Index) IsAhead(q QueueID) bool {
 	}
 	empty := sh.all[0]
 	if empty.meter.due > x.clock && empty.wake == 0 {
-		x.wake(u, empty, empty.meter.end())
+		x.wakeAt(u, empty, empty.meter.end())
 	}
 	return empty.meter.due > x.clock || len(sh.all)-len(sh.free) > 1
 }
@@ -323,10 +325,10 @@ func (x *Index) leaveShare(u *queue, s *share) {
 	}
 	if until != 0 && u.shares.rule != nil {
 		u.shares.setResting(s, true)
-		x.wake(u, s, (until+999_999)/1_000_000)
+		x.wakeAt(u, s, (until+999_999)/1_000_000)
 		return
 	}
-	x.wake(u, s, 0)
+	x.wakeAt(u, s, 0)
 	u.shares.setResting(s, false)
 	u.shares.forget(s)
 }

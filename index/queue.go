@@ -49,7 +49,7 @@ type queue struct {
 	lanes                  // home is 0 while the slot is free
 	byState    uint32      // 0 while all its packets can be selected; links free slots
 	alarm      uint32      // a timer; 0: none
-	waits      uint32      // a timer, see wakes.go; 0: none
+	wakeup     uint32      // a timer, see wakes.go; 0: none
 	sorts      uint32      // as of Sorts
 	values     *tree.Tree  // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh      *freshLanes // nil unless NoteFresh wants it
@@ -75,7 +75,7 @@ func (u *queue) keepDead() int64 {
 	return u.rules.keepDead
 }
 
-// setRules changes the rules of a queue. They stay as long as their meter is looked at again.
+// setRules changes the rules of a queue. They stay while opens has a moment to come.
 func (u *queue) setRules(change func(r *rules)) {
 	var r rules
 	if u.rules != nil {

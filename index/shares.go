@@ -57,7 +57,7 @@ type share struct {
 	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
 	twins      *lanes // nil: none, see strict.go
 	kept       bool   // it has a ShareOwn.Due
-	resting    bool   // it is in sharing.resting
+	resting    bool   // it counts in sharing.resting
 
 	pass uint64
 	turn uint64 // when it was made or served last

@@ -12,8 +12,9 @@ import (
 // A timer is at most once in the heap of its packet's clock, under the moment that the packet's
 // state waits for: a Claimed packet's lease end; of the others the expiry, or what comes earlier:
 // the not-before of a Delayed one, and the end of the time that a Dead one is kept
-// (Index.KeepDead). A moment of 0 means never; such a timer is in no heap. The window of a
-// unique push (uniques.go) and the alarm of a queue (alarm.go) are timers, too.
+// (Index.KeepDead). A moment of 0 means never; such a timer is in no heap. The window of a unique
+// push (uniques.go) is a timer, too, and so are the alarm (alarm.go) and the wakeup (wakes.go) of a
+// queue.
 type timer struct {
 	expiry   [2]uint32 // Unix milliseconds, in halves: keeps the record at alignment 4
 	until    [2]uint32 // not-before, lease end or death
@@ -180,4 +181,21 @@ func (t *timers) siftDown(h *moments, i uint32, s heapItem) {
 func (t *timers) put(h *moments, i uint32, s heapItem) {
 	*h.items.At(i) = s
 	t.At(s.timer).pos = i + 1
+}
+
+// scheduleQueue sets a timer of a queue to a moment, and makes it if there is none. A moment of 0
+// frees it.
+func (x *Index) scheduleQueue(timer *uint32, q QueueID, kind uint32, c clock, at int64) {
+	if *timer == 0 && at != 0 {
+		*timer = x.timers.Alloc()
+		t := x.timers.At(*timer)
+		t.entry, t.delivery = uint32(q), kind
+	}
+	if *timer == 0 {
+		return
+	}
+	if x.timers.schedule(*timer, c, at); at == 0 {
+		x.timers.Free(*timer)
+		*timer = 0
+	}
 }

@@ -1,8 +1,8 @@
 package index
 
-// What waits for a moment is looked at again then: a queue for its own rate, and shares for their
-// rates, or as they rest. The shares of a queue stand by their moments. So the timers have one
-// moment for each queue, the first of all these.
+// A queue waits for its own rate; a share waits for its rate, or rests. Each is looked at again
+// when its moment comes. The shares of a queue stand in a heap by these moments, and the queue has
+// one timer, for the first.
 
 // wake is a share that is looked at again at a moment, in milliseconds of the steady clock.
 type wake struct {
@@ -16,8 +16,8 @@ func (a *wake) Before(b *wake) bool { return a.at < b.at }
 // Moved notes the place of the share among those that are looked at again.
 func (a *wake) Moved(pos uint32) { a.share.wake = pos }
 
-// wake has Advance look at a share at a moment; at 0 it does not.
-func (x *Index) wake(u *queue, s *share, at int64) {
+// wakeAt has Advance look at a share at a moment; at 0 it does not.
+func (x *Index) wakeAt(u *queue, s *share, at int64) {
 	sh := u.shares
 	switch i := int(s.wake) - 1; {
 	case i < 0 && at == 0, i >= 0 && sh.wakes[i].at == at:
@@ -54,7 +54,7 @@ func (x *Index) scheduleWakes(u *queue) {
 	if sh := u.shares; sh != nil && len(sh.wakes) > 0 && (at == 0 || sh.wakes[0].at < at) {
 		at = sh.wakes[0].at
 	}
-	x.scheduleQueue(&u.waits, u, wakeTimer, steady, at)
+	x.scheduleQueue(&u.wakeup, x.lanes.At(uint32(u.home)).queue, wakeTimer, steady, at)
 }
 
 // endWait follows the first moment of a queue, which has come.
@@ -67,7 +67,7 @@ func (x *Index) endWait(q QueueID) (e Event) {
 		return e
 	}
 	s := sh.wakes[0].share
-	x.wake(u, s, 0)
+	x.wakeAt(u, s, 0)
 	if rested := s.rest != 0 && s.rest <= x.clock; rested || s.kept && s.meter.due <= x.clock {
 		own := sh.own[s.name]
 		if e.Rested, e.HasRested = s.name, true; rested {
