@@ -51,7 +51,7 @@ func ceilings() map[string]ceiling {
 		"fuzz/soak":                   {11, 1644},
 		"fuzz/suite":                  {149, 48},
 		"fuzz/wire":                   {7, 1377},
-		"index":                       {6179, 5724},
+		"index":                       {6174, 5724},
 		"index/keyspace":              {450, 337},
 		"index/tree":                  {1049, 457},
 		"netproto":                    {2837, 3120},

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -198,6 +199,11 @@ func TestRestsHaveALimitOfTheirOwn(t *testing.T) {
 	if _, err := w.nack(j, broker.Nack{Hold: minute}); err == nil || !strings.Contains(err.Error(), "250000 shares of the queue rest already") {
 		t.Errorf("one more: %v", err)
 	}
+	w.do(func(tx *broker.Tx) error { // another queue has a limit of its own
+		s := broker.DefaultSettings()
+		s.ShareBy = []byte("key")
+		return cmp.Or(tx.SetSettings([]byte("other"), s), tx.SetShare([]byte("other"), broker.Share{Name: []byte("a"), HeldUntil: tx.Steady() + minute}))
+	})
 	w.weigh("q", "a", 10)
 	w.hold(j, minute) // beside a weight it counts to these
 	for begun := time.Now(); time.Since(begun) < time.Minute; {

@@ -186,7 +186,8 @@ func (x *Index) allowed(u *queue, s *Selection, of *share) int {
 	return n
 }
 
-// placedSlice is how many shares a selection looks at that have yet to follow a change of limits.
+// placedSlice is how many shares a selection looks at that stand where they do not belong: each
+// change of a limit, or of how many shares rest, may leave some.
 const placedSlice = 1000
 
 func (u *queue) limitsShares() bool {

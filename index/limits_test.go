@@ -272,7 +272,9 @@ func TestALookFindsSharesThatGiveNothingOnceOnly(t *testing.T) {
 	for i := range 100 {
 		m.push(fmt.Sprint(i))
 	}
-	m.pops(Selection{})
+	first, _ := m.Best(m.q, Selection{Limits: true})
+	m.Take(first.ID)
+	m.Remove(first.ID)
 	m.Next(m.q, Selection{Limits: true}, 0, 2, nil)
 	if h := m.queues.At(uint32(m.q)).shares.heaps; h[open].len() > 0 || h[waits].len() != 99 {
 		t.Errorf("%d shares are open, and %d wait: want 99", h[open].len(), h[waits].len())

@@ -186,12 +186,11 @@ type laneWalk struct {
 	// from. Only then can the lanes below it be next, so the cost does not depend on the number of
 	// lanes.
 	heap laneHeap
-	pos  int32
-	end  End
+	pos  int
 }
 
 // Before is the order in which the end of the walks selects.
-func (a *laneWalk) Before(b *laneWalk) bool { return a.end.Earlier(a.at, b.at) }
+func (a *laneWalk) Before(b *laneWalk) bool { return a.End.Earlier(a.at, b.at) }
 
 // Moved notes nothing: nobody asks for the place.
 func (a *laneWalk) Moved(uint32) {}
@@ -232,7 +231,7 @@ func (o *openWalks) openLane(h laneHeap, i int) {
 	if o.accepts == nil || o.accepts(h[i].lane.id) {
 		t := &h[i].lane.tree
 		if o.from == (tree.Place{}) || !o.end.Earlier(h[i].place(), o.from) {
-			o.heap.Push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place(), heap: h, pos: int32(i + 1), end: o.end})
+			o.heap.Push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place(), heap: h, pos: i + 1})
 			return
 		}
 		o.open(t)
@@ -253,7 +252,7 @@ func (o *openWalks) open(t *tree.Tree) {
 // add adds a walk, unless it is at its end.
 func (o *openWalks) add(w tree.Walk) {
 	if !w.Done() {
-		o.heap.Push(laneWalk{Walk: w, at: w.Place(), end: o.end})
+		o.heap.Push(laneWalk{Walk: w, at: w.Place()})
 	}
 }
 
@@ -268,8 +267,8 @@ func (o *openWalks) take() uint32 {
 	}
 	o.next()
 	if pos != 0 {
-		o.openLane(heap, 2*int(pos)-1)
-		o.openLane(heap, 2*int(pos))
+		o.openLane(heap, 2*pos-1)
+		o.openLane(heap, 2*pos)
 	}
 	return id
 }

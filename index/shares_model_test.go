@@ -713,5 +713,11 @@ func TestSharesTakeTurnsAsTheModelSays(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"Push": m.Push, "Push more": m.Push, "Take": m.Take, "Take more": m.Take, "Change": m.Change, "Own": m.Own, "Charge": m.Charge, "Limit": m.Limit, "Wait": m.Wait, "Tick": m.Tick, "Tick more": m.Tick, "Rule": m.Rule, "Strict": m.Strict, "List": m.List, "Elements": m.Elements, "": m.verify,
 		})
+		for _, p := range m.held {
+			m.x.Remove(p.ID)
+		}
+		if err := m.x.Check(); err != nil || m.x.forest.Live > 0 {
+			t.Fatalf("without packets %d nodes are left: %v", m.x.forest.Live, err)
+		}
 	})
 }

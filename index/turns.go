@@ -166,8 +166,7 @@ type had struct {
 	walk    *openWalks // over what it has yet to give, once it had several
 }
 
-// look is a look at who is next in a queue that is shared out. It changes nothing, but for the
-// places of shares that it found where they do not belong.
+// look is a look at who is next in a queue that is shared out.
 type look struct {
 	x     *Index
 	u     *queue
@@ -177,13 +176,9 @@ type look struct {
 	stale []*share // that give nothing, though their heaps say so
 }
 
-// staleMost is how many shares a look passes over that stand where they do not belong: each change
-// of a limit, or of how many shares rest, may leave some.
-const staleMost = 1000
-
 // look gives the packets that the next takes would give, in that order. It walks down the heaps of
-// the shares as far as they can be next, and moves none: those that had a turn come again as they
-// will be.
+// the shares as far as they can be next. Those that had a turn come again as they will be. Shares
+// that it found where they do not belong, placedSlice of them at most, it moves at its end.
 func (x *Index) look(u *queue, s *Selection, yield func(id uint32) bool) {
 	l := look{x: x, u: u, s: *s}
 	for in := open; in < stops; in++ {
@@ -194,7 +189,7 @@ func (x *Index) look(u *queue, s *Selection, yield func(id uint32) bool) {
 			l.comes(in, true, 0)
 		}
 	}
-	for clock, turns := u.shares.clock, u.shares.turns; len(l.next) > 0 && len(l.stale) < staleMost; {
+	for clock, turns := u.shares.clock, u.shares.turns; len(l.next) > 0 && len(l.stale) < placedSlice; {
 		c := l.next[0]
 		if l.next.Remove(0); c.had == nil {
 			l.comes(c.in, c.wide, 2*c.i+1)

@@ -118,6 +118,19 @@ func (m *treeModel) Walk(t *rapid.T) {
 	}
 }
 
+func (m *treeModel) Seek(t *rapid.T) {
+	w := m.f.Walk(&m.tr, rapid.SampledFrom([]End{Newest, Oldest, Worst}).Draw(t, "end"))
+	if w.Done() {
+		t.Skip("nothing is there")
+	}
+	k := Place{rapid.Uint32Range(0, 6).Draw(t, "priority"), rapid.Uint64Range(1<<20, 1<<20+2000).Draw(t, "seq")}
+	i, _ := slices.BinarySearchFunc(m.want, k, comparePlaces)
+	there := i < len(m.want)
+	if found := w.Seek(k); found != there || w.Place() != m.want[min(i, len(m.want)-1)] {
+		t.Fatalf("Seek(%v) = %v at %v, want %v at %d", k, found, w.Place(), there, i)
+	}
+}
+
 func (m *treeModel) verify(t *rapid.T) {
 	checkTree(t, &m.f, &m.tr, m.want)
 	if len(m.want) == 0 {
@@ -139,7 +152,7 @@ func TestTreeDoesWhatASortedSliceDoes(t *testing.T) {
 			"insert a run":     func(t *rapid.T) { m.run(t, m.insert) },
 			"remove a run":     func(t *rapid.T) { m.run(t, m.remove) },
 			"insert scattered": m.InsertScattered, "remove scattered": m.RemoveScattered,
-			"remove the ends": m.RemoveEnds, "walk": m.Walk, "": m.verify,
+			"remove the ends": m.RemoveEnds, "walk": m.Walk, "seek": m.Seek, "": m.verify,
 		})
 	})
 }

@@ -9,7 +9,7 @@ const passedTurn = 20
 type Walk struct {
 	f    *Forest
 	t    *Tree
-	end  End
+	End  End    // read only
 	leaf uint32 // 0 at the end
 	pos  int
 	lone bool // at the packet of a tree without nodes
@@ -17,7 +17,7 @@ type Walk struct {
 
 // Walk starts at the packet that is first in the order.
 func (f *Forest) Walk(t *Tree, end End) Walk {
-	w := Walk{f: f, t: t, end: end}
+	w := Walk{f: f, t: t, End: end}
 	switch {
 	case t.depth == 0:
 		w.lone = t.Count > 0
@@ -35,7 +35,7 @@ func (f *Forest) Walk(t *Tree, end End) Walk {
 // WalkPriority starts at the packet that an end selects of one priority. The walk is done at once
 // if there is none. After the last of them it goes on to other priorities.
 func (f *Forest) WalkPriority(t *Tree, priority uint32, end End) Walk {
-	w := Walk{f: f, t: t, end: end}
+	w := Walk{f: f, t: t, End: end}
 	if t.depth == 0 {
 		w.lone = t.Count > 0 && t.lone == priority
 		return w
@@ -52,7 +52,7 @@ func (f *Forest) WalkPriority(t *Tree, priority uint32, end End) Walk {
 
 // WalkFrom starts at the first packet that an end does not select before a place.
 func (f *Forest) WalkFrom(t *Tree, k Place, end End) Walk {
-	w := Walk{f: f, t: t, end: end}
+	w := Walk{f: f, t: t, End: end}
 	if t.depth == 0 {
 		w.lone = t.Count > 0 && !end.Earlier(t.lonePlace(), k)
 		return w
@@ -79,7 +79,7 @@ func (f *Forest) WalkFrom(t *Tree, k Place, end End) Walk {
 
 // walkBelow starts at the newest packet of the first priority that is worse than one.
 func (f *Forest) walkBelow(t *Tree, priority uint32) Walk {
-	w := Walk{f: f, t: t, end: Newest}
+	w := Walk{f: f, t: t, End: Newest}
 	if priority == math.MaxUint32 {
 		return w
 	}
@@ -149,7 +149,7 @@ func (w *Walk) Skip(n int) {
 	w.lone = w.lone && n <= 0
 	for n > 0 && w.leaf != 0 {
 		w.f.Passed++
-		switch w.end {
+		switch w.End {
 		case Newest:
 			n = w.backward(n)
 		case Oldest:
