@@ -320,10 +320,15 @@ func copied(from, to string) error {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		at := filepath.Join(to, rel)
+		switch {
+		case entry.IsDir():
+			return os.MkdirAll(at, 0o700)
+		case entry.Type()&fs.ModeSymlink != 0: // of a view that a kill left: it may lead nowhere
+			target, err := os.Readlink(path)
+			return errors.Join(err, os.Symlink(target, at))
 		}
-		return copyFile(path, filepath.Join(to, rel))
+		return copyFile(path, at)
 	})
 }
 
