@@ -157,8 +157,12 @@ func (m *Member) forget(ctx context.Context, node string) error {
 // change does something to the member of a node, which must be there unless an address is given.
 // Then it does it to a member at this address that has never started, too.
 func (m *Member) change(ctx context.Context, node, address string, how func(context.Context, Peer) error) error {
-	all, err := m.client.MemberList(ctx)
-	if err != nil {
+	var all *clientv3.MemberListResponse
+	list := m.tried(func(ctx context.Context) (err error) {
+		all, err = m.client.MemberList(ctx)
+		return err
+	})
+	if err := patiently(ctx, func() error { return list(ctx) }); err != nil {
 		return err
 	}
 	found := address != ""

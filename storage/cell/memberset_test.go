@@ -250,9 +250,19 @@ func TestAChangeOfMembersThatRaftDropsIsMadeAgain(t *testing.T) {
 }
 
 // late is the cluster of an etcd whose answers to the first promotion and addition come too late.
+// Its leader changes within the first look at the members.
 type late struct {
 	clientv3.Cluster
-	bound time.Duration // that the try had; 0: none came
+	bound  time.Duration // that the try had; 0: none came
+	looked bool
+}
+
+func (l *late) MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error) {
+	if !l.looked {
+		l.looked = true
+		return nil, rpctypes.ErrLeaderChanged
+	}
+	return l.Cluster.MemberList(ctx, opts...)
 }
 
 func (l *late) MemberPromote(ctx context.Context, id uint64) (*clientv3.MemberPromoteResponse, error) {
