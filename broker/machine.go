@@ -82,6 +82,9 @@ func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
 	return &m.tx
 }
 
+// Stood says that the steady clock has stood still for some milliseconds since the last Turn.
+func (m *Machine) Stood(ms int64) { m.offset += ms }
+
 // forget gives back the memory that a large call has left.
 func (m *Machine) forget() {
 	m.copied = emptied(m.copied, keepCopied)

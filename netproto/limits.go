@@ -54,6 +54,8 @@ const (
 	maxTurn        = 20 * time.Millisecond  // behind which no further connection is served in a turn
 	longTurn       = 500 * time.Microsecond // of a connection, as a mean: it stands apart, see fair
 	meanTurns      = 16                     // over which that mean goes, about
+	standsAfter    = 250 * time.Millisecond // that a turn takes before the steady clock stands still for it
+	runsFor        = 8                      // times as long it runs then, at least
 
 	turnTime    = time.Second            // that a deadline leaves at least for a turn, see timeline
 	hearPause   = 100 * time.Millisecond // of a Hearer that wants to be called soon

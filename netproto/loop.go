@@ -73,6 +73,8 @@ type turning struct {
 	tx      *broker.Tx // of the present turn
 	now     int64      // on the steady clock, in milliseconds
 	looked  int64      // the same, when the clock was looked at last
+	stood   int64      // how long that clock has stood still, in milliseconds, see stand
+	runs    int64      // until when it does not, on itself
 	served  int        // requests since then, see Peer.Late
 	conns   map[*conn]struct{}
 	busy    bool    // the machine has work that nobody waits for
@@ -238,10 +240,23 @@ func (l *Loop) round() (closing bool) {
 	l.serve()
 	l.expire()
 	l.commit()
+	took := time.Duration(l.micros()-begun) * time.Microsecond
 	if l.config.Turned != nil {
-		l.config.Turned(time.Duration(l.micros()-begun) * time.Microsecond)
+		l.config.Turned(took)
 	}
+	l.stand(took)
 	return closing
+}
+
+// stand has the steady clock stand still for a turn that took long. Clients could not say meanwhile
+// that they go on: leases and waits end so much later, and the next turn reads what they have said
+// before it ends any. Where a disk is always slow, the clock goes slower by an eighth.
+func (l *Loop) stand(took time.Duration) {
+	if ms := took.Milliseconds(); took > standsAfter && l.now >= l.runs {
+		l.stood += ms
+		l.machine.Stood(ms)
+		l.runs = l.now + runsFor*ms
+	}
 }
 
 // end commits what is open, and gives everything up.
@@ -293,7 +308,7 @@ func (l *Loop) turn() {
 }
 
 // steady is the steady clock in milliseconds.
-func (l *Loop) steady() int64 { return l.micros() / 1000 }
+func (l *Loop) steady() int64 { return l.micros()/1000 - l.stood }
 
 // wait returns when there is something to do, and leaves in ready the connections that have.
 func (l *Loop) wait() (posts []func(), closing bool) {

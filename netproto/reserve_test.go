@@ -88,8 +88,33 @@ func newLoopAtRest(t *testing.T) (l *Loop, pass func(time.Duration)) {
 	var now atomic.Int64
 	l = newLoop(t, LoopConfig{Clock: now.Load})
 	return l, func(d time.Duration) {
-		now.Add(d.Milliseconds())
-		_ = l.Do(func(*broker.Tx) error { return nil }) // a turn, which looks at deadlines
+		for step := standsAfter / 2; d > 0; d -= step { // else it may seem to be a turn that takes long
+			now.Add(min(step, d).Milliseconds())
+			_ = l.Do(func(*broker.Tx) error { return nil }) // a turn, which looks at deadlines
+		}
+	}
+}
+
+// A turn that takes long ends no lease, but where each does so leases end all the same.
+func TestTheSteadyClockStandsForATurnThatTakesLongAndNotForMany(t *testing.T) {
+	var now atomic.Int64
+	l := newLoop(t, LoopConfig{Clock: now.Load})
+	turn := func(ms int64) (steady int64) {
+		_ = l.Do(func(tx *broker.Tx) error { now.Add(ms); steady = tx.Steady(); return nil })
+		return steady
+	}
+	turn(0)
+	begun := turn(60_000)
+	if passed := turn(0) - begun; passed != 0 {
+		t.Errorf("behind a turn of a minute %d ms have passed", passed)
+	}
+	now.Add(8 * 60_000)
+	begun = turn(0)
+	for range 1000 {
+		turn(300)
+	}
+	if passed := turn(0) - begun; passed < 1000*300*8/10 || passed == 1000*300 {
+		t.Errorf("in 1000 turns of 300 ms the clock goes on for %d ms", passed)
 	}
 }
 

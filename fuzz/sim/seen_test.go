@@ -60,7 +60,8 @@ func (s store) Space() storage.Space {
 	if w.stuck {
 		room = model.Stuck
 	}
-	w.model.At(w.turnAt, w.turnSteady, room)
+	w.turnBegan = w.turnSteady - w.stood
+	w.model.At(w.turnAt, w.turnBegan, room)
 	return space
 }
 

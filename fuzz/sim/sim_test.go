@@ -25,6 +25,7 @@ type world struct {
 	*simulated.Run
 	model *model.Server
 	r     *rand.Rand
+	slow  *rand.Rand // says which syncs of a turn take long
 	disk  *simulated.Disk
 
 	s       *storage.Store // nil: it did not start
@@ -37,6 +38,8 @@ type world struct {
 	suspect            bool // before the start a sync has failed, and no batch has come since
 	turning            bool
 	turnAt, turnSteady int64
+	stood, runs        int64   // how long the steady clock has stood still since the start, and until when it does not
+	turnBegan          int64   // by that clock
 	skew               int64   // of the clock on the wall
 	skews              []int64 // the next ones, if they are not drawn
 
@@ -66,9 +69,9 @@ type world struct {
 }
 
 type figures struct {
-	seeds, ops, turns, commands, calls, cuts, kills, faults, starts, full, ahead int64
-	unread, damaged, rotten, refused                                             int64
-	did                                                                          map[string]int
+	seeds, ops, turns, commands, calls, cuts, kills, faults, starts, full, ahead, slow int64
+	unread, damaged, rotten, refused                                                   int64
+	did                                                                                map[string]int
 }
 
 // all are the clients, in the order of their addresses.
@@ -121,7 +124,12 @@ func (w *world) turn() {
 	w.f.turns++
 	w.turns++
 	w.turning = true
+	begun := time.Now()
 	err := w.loop.Turn()
+	if took := time.Since(begun).Milliseconds(); took > 250 && w.turnBegan >= w.runs { // the clock stands still for it, but for an eighth of all time
+		w.stood += took
+		w.runs = w.turnBegan + 8*took
+	}
 	w.turning = false
 	if changes := w.model.Changes(); err == nil && !w.dead && !w.stuck && changes > w.onDisk {
 		now := w.turnAt // what comes and goes in a turn needs no batch
@@ -345,7 +353,7 @@ func (w *world) room() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *figures) {
-	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}}
+	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}}
 	f.seeds++
 	w.options = storage.Options{Stepped: w.wait, Window: pick(w, int64(16<<10), 64<<10, 256<<10), Sync: w.drawSync()}
 	w.come = map[uint64]*model.Server{0: w.model.Clone()}
@@ -378,7 +386,7 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("no client has sent %s", word)
 		}
 	}
-	if f.seeds >= 20 && min(f.cuts, f.kills, f.faults, f.full, f.ahead, f.unread, f.damaged) == 0 {
+	if f.seeds >= 20 && min(f.cuts, f.kills, f.faults, f.full, f.ahead, f.slow, f.unread, f.damaged) == 0 {
 		t.Error("something never happens")
 	}
 	t.Logf("%+v in %v", f, time.Since(begun).Round(time.Millisecond))

@@ -69,6 +69,10 @@ func (w *world) hook(n int64, call *disk.Call) error {
 		w.f.faults++
 		w.note("fails: %s %s: %v", call.Op, path, w.fault)
 		return w.fault
+	case call.Op == disk.OpSync && w.turning && w.slow.IntN(32) == 0 && w.Seed%4 == 3:
+		w.f.slow++
+		w.note("takes long: %s %s", call.Op, path)
+		time.Sleep(time.Duration(200+w.slow.IntN(4000)) * time.Millisecond)
 	}
 	return nil
 }
@@ -240,7 +244,7 @@ func (w *world) serve(s store, state *recovery.State) {
 		w.drawSkew()
 	}
 	w.s.GoBy(w.wall)
-	w.turns = 0
+	w.turns, w.stood, w.runs = 0, 0, 0
 	begun := w.wall() - time.Now().UnixMilli() // from which the steady clock goes on
 	w.loop = netproto.NewStepped(broker.New(s, state, broker.Options{Cache: 1 << 16}), s, netproto.LoopConfig{
 		Clock:  func() int64 { w.turnAt = w.wall(); return w.turnAt },
