@@ -471,7 +471,6 @@ func (m *classModel) set(t *rapid.T, queue string) {
 	s.Strict = rapid.Bool().Draw(t, "strict")
 	m.do(func(tx *broker.Tx) error {
 		err := tx.SetSettings([]byte(queue), s)
-		tx.SortShares([]byte(queue))
 		return err
 	})
 	m.settings[queue] = &s

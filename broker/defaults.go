@@ -2,11 +2,8 @@ package broker
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/holdfast-queue/holdfast/index"
-	"github.com/holdfast-queue/holdfast/recovery"
-	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 // Defaults returns the settings of a name's queue that has none of its own; nil for
@@ -15,27 +12,42 @@ import (
 type Defaults func(name string) *Settings
 
 // defaultsSlice is how many queues follow new defaults before others have their turn: some
-// milliseconds, with many patterns and long names.
+// milliseconds, with many patterns and long names. Where packets move, it is MaxMoves of these.
 const defaultsSlice = 256
 
 // SetDefaults replaces the defaults. The first queues follow them at once, the others within the
-// next turns. A queue that subscribers share stays theirs if it is to have one consumer.
+// next turns. A queue that subscribers share stays theirs if it is to have one consumer. One with
+// more than MaxMoves packets keeps the shape that it has.
 func (tx *Tx) SetDefaults(d Defaults) {
 	m := tx.m
-	m.defaults, m.unfollowed = d, len(m.queues.all)
+	m.defaults, m.unfollowed, m.kept = d, len(m.queues.all), 0
 	m.followDefaults()
 }
 
 // followDefaults has queues follow new defaults. It is a part of Work.
 func (m *Machine) followDefaults() (more bool) {
-	to := min(m.unfollowed, len(m.queues.all))
-	m.unfollowed = max(0, to-defaultsSlice)
-	for _, q := range m.queues.all[m.unfollowed:to] {
-		if q == nil || m.isFlushed(q) || !m.follow(q) {
-			continue
+	if m.unfollowed == 0 {
+		return false
+	}
+	m.unfollowed, m.moved = min(m.unfollowed, len(m.queues.all)), 0
+	for n := 0; m.unfollowed > 0 && n < defaultsSlice; n++ {
+		q := m.queues.all[m.unfollowed-1]
+		if q != nil && !m.isFlushed(q) {
+			if m.moved > 0 && m.moved+m.ix.Counts(q.ix).Len() > MaxMoves {
+				return true
+			}
+			if m.follow(q) {
+				m.listIdle(q)
+				m.mark(q.waiters)
+			}
+			if q.keeps {
+				m.kept, m.keeper = m.kept+1, q.entry.Name()
+			}
 		}
-		m.listIdle(q)
-		m.mark(q.waiters)
+		m.unfollowed--
+	}
+	if m.unfollowed == 0 && m.kept > 0 {
+		m.tellServer(Event{Kind: EventShape, Queue: m.keeper, Queues: m.kept})
 	}
 	return m.unfollowed > 0
 }
@@ -49,10 +61,8 @@ func (m *Machine) setSettings(q *queue, s *Settings) {
 // follow has the settings of a queue in force that are so now. It returns false if these were.
 func (m *Machine) follow(q *queue) (changed bool) {
 	s := q.own
-	if s == nil && !q.dropped {
-		if s = m.defaultsOf(q.entry.Name()); m.begun != 0 { // else recovery follows whatever they are
-			s = m.keepShareBy(q, s)
-		}
+	if q.keeps = false; s == nil && !q.dropped {
+		s, q.keeps = m.keepShape(q, m.defaultsOf(q.entry.Name()))
 	}
 	if s == q.settings {
 		return false
@@ -76,19 +86,11 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	if now := settingsOf(q); was.PauseOut && !now.PauseOut || len(was.Orders)+len(now.Orders) > 0 {
 		m.ix.Refresh(q.ix) // filters may take what they did not
 	}
-	if string(settingsOf(q).ShareBy) != string(was.ShareBy) && !q.dropped {
-		m.shareBy(q)
-	}
-	if now := settingsOf(q); (now.Strict != was.Strict || now.HoldsDead() != was.HoldsDead()) && !q.dropped {
-		m.ix.SetStrict(q.ix, now.Strict, now.HoldsDead())
-		m.sortLater(q)
+	if !q.dropped {
+		m.reshape(q, was)
 	}
 	if l := limitsOf(settingsOf(q)); l != limitsOf(was) {
 		m.ix.SetLimits(q.ix, l)
-		m.sortLater(q)
-	}
-	if settingsOf(q).Full == FullDrop && m.ix.KeepWorst(q.ix) {
-		m.sortLater(q)
 	}
 	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)
@@ -97,56 +99,6 @@ func (m *Machine) follow(q *queue) (changed bool) {
 		}
 	}
 	return true
-}
-
-// shareBy has a queue follow its share-by. The index knows what shares have of their own as long as
-// packets are in shares; what does nothing but rest then has yet to be ended.
-func (m *Machine) shareBy(q *queue) {
-	known := m.sharedOut(q)
-	m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
-	if len(settingsOf(q).ShareBy) == 0 {
-		m.endRests(q)
-	} else if !known {
-		for _, own := range q.shares.all {
-			if !own.Empty() && !own.OnlyRests() {
-				m.ix.SetShare(q.ix, string(own.Name), recovery.ShareOwn(own))
-			}
-		}
-	}
-	m.sortLater(q)
-}
-
-// sortLater has the shares of a queue follow a change, in slices.
-func (m *Machine) sortLater(q *queue) {
-	if !slices.Contains(m.sorted, q) {
-		m.sorted = append(m.sorted, q)
-	}
-}
-
-// keepShareBy returns the defaults that come in force for a queue. If it cannot follow a change of
-// share-by, they have the one that it has.
-func (m *Machine) keepShareBy(q *queue, s *Settings) *Settings {
-	of := s
-	if of == nil {
-		of = &defaultSettings
-	}
-	err := m.checkShareBy(q, of)
-	if err == nil {
-		return s
-	}
-	kept := of.Clone()
-	kept.ShareBy = settingsOf(q).ShareBy
-	m.log.Warn("a queue keeps the share-by that it had, until its defaults change again", "queue", q.entry.Name(), "share_by", string(kept.ShareBy), "why", err)
-	return kept
-}
-
-func limitsOf(s *Settings) index.Limits {
-	gap, _ := content.ParseRate(s.Rate)
-	shareGap, _ := content.ParseRate(s.ShareRate)
-	return index.Limits{
-		Claimed: uint32(s.MaxClaimed), ShareClaimed: uint32(s.ShareMaxClaimed),
-		Gap: gap, ShareGap: shareGap, Burst: s.RateBurst,
-	}
 }
 
 // spendRates lets the rates of all queues begin with their burst spent: it is the first turn.

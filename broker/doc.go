@@ -41,6 +41,7 @@
 //	garbage.go   what is gone, but not from the disk
 //	drop.go      queues go, or change their name
 //	parked.go    requests that wait, and are made again
+//	shape.go     how many packets follow a change of share-by or strict order, and who may ask for it
 //	defaults.go  which settings of a queue are in force: its own, or those of its name
 //	due.go       what is due is over for who asks for it
 //	deliver.go   the rule by which those who wait get packets
@@ -87,7 +88,7 @@
 //	values     String, CanSet, SetString, PatchString (strings.go), Bytes (values.go)
 //	hashes     HashLen, Field, CanSetField, SetField, DeleteField, Fields, NextField, ScanFields
 //	names      Type, Delete, Drop, Rename, Expiry, SetExpiry, Scan, NameCount (names.go), Flush
-//	settings   Settings, HasOwnSettings, SetSettings, Pause, Share, SetShare, Unsorted, Close
+//	settings   Settings, HasOwnSettings, SetSettings, ForceSettings, Pause, Share, SetShare, Close
 //	           (setup.go), Shares (shares.go), SetDefaults (defaults.go)
 //	to look    Peek, List, Show, PrepareIDs, QueueStats, QueueCounts, Unfinished, Oldest, Consumers,
 //	           Producers (inspect.go), Survey, Figures (survey.go), CheckFilter (filter.go)

@@ -143,7 +143,7 @@ type Bulk struct {
 	states []State // to go through; the first one is under way
 	after  Place   // in that state
 	begun  bool    // with that state
-	sorts  uint32  // index.Sorts at that time
+	shape  uint32  // index.Shape at that time
 	were   [2]int  // Done and stayed at that time
 	left   int     // packets of it to look at
 	most   int     // packets to change; 0: all
@@ -186,10 +186,6 @@ func (bk *Bulk) slice(tx *Tx) error {
 		bk.states = nil
 		return nil
 	}
-	if _, unsorted := tx.m.ix.Shares(q.ix); unsorted > 0 { // first they all come to their shares
-		tx.m.ix.SortShares(q.ix, sortSlice)
-		return nil
-	}
 	packets := bk.pick(tx, q)
 	if bk.DryRun {
 		bk.Done += len(packets)
@@ -217,11 +213,11 @@ func (bk *Bulk) pick(tx *Tx, q *queue) (packets []index.Packet) {
 	if bk.DryRun {
 		look = MaxLook
 	}
-	if bk.begun && bk.sorts != m.ix.Sorts(q.ix) {
+	if bk.begun && bk.shape != m.ix.Shape(q.ix) {
 		bk.beginAnew()
 	}
 	if !bk.begun {
-		bk.begun, bk.sorts, bk.were = true, m.ix.Sorts(q.ix), [2]int{bk.Done, bk.stayed}
+		bk.begun, bk.shape, bk.were = true, m.ix.Shape(q.ix), [2]int{bk.Done, bk.stayed}
 		bk.left = m.ix.Counts(q.ix).Len()
 	}
 	for p, takes := range m.ix.Each(q.ix, bk.states[0], bk.after, bk.Filter.forQueue(q), bk.Filter.share()) {

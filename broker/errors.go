@@ -91,8 +91,8 @@ var (
 	ErrNoShares = errors.New("queue has no shares: set its share-by first")
 	// ErrManyShares: a filter would be asked about more than MaxLanes.
 	ErrManyShares = fmt.Errorf("too many shares for a filter: the packets of the queue have more than %d sets of tags; name one with SHARE", MaxLanes)
-	// ErrSorted: a page would miss packets that have come to other shares since the one before.
-	ErrSorted = errors.New("packets have come to other shares since the last page: begin the list anew")
+	// ErrReshaped: a page would miss packets that have come to other shares since the one before.
+	ErrReshaped = errors.New("packets have come to other shares since the last page: begin the list anew")
 	// ErrByShares: a list command names a place of a queue that is shared out.
 	ErrByShares = errors.New("places in a list are not known in a queue with share-by: its shares take turns")
 	// ErrGroupLimited: a group is to be claimed from a queue that limits how many are.

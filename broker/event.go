@@ -18,6 +18,7 @@ const (
 	EventMemory     EventKind = "memory"     // the memory has pushes refused, or no longer does
 	EventBackground EventKind = "background" // work of the storage fails again and again
 	EventClock      EventKind = "clock"      // the wall clock has jumped by more than a minute
+	EventShape      EventKind = "shape"      // queues keep the shape that they had, though their defaults have changed
 )
 
 // What happens in a queue that somebody tails, besides EventDead.
@@ -71,11 +72,12 @@ type Event struct {
 	Reason   string // why it died or came back, or why the background fails
 	State    string // of the disk, or of the memory
 	Messages int    // that were left out
+	Queues   int    // that keep their shape
 }
 
 // OfServer says that it is about the server, and no queue.
 func (e *Event) OfServer() bool {
-	return e.Kind == EventDisk || e.Kind == EventMemory || e.Kind == EventBackground || e.Kind == EventClock
+	return e.Kind == EventDisk || e.Kind == EventMemory || e.Kind == EventBackground || e.Kind == EventClock || e.Kind == EventShape
 }
 
 // events holds the events of one batch.

@@ -74,12 +74,6 @@ func (tx *Tx) Gives(name []byte) bool {
 	return narrow
 }
 
-// SortShares lets all packets of a queue follow its settings at once.
-func (tx *Tx) SortShares(name []byte) {
-	for tx.m.ix.SortShares(tx.m.queueNamed(name).ix, 1) {
-	}
-}
-
 // Settle gives those who wait what calls outside of an Atomic have brought.
 func (tx *Tx) Settle() { tx.m.settle() }
 

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -72,7 +71,7 @@ type PageEnd struct {
 	More    bool
 }
 
-// List finds a page, with details, and returns where it ends. ErrSorted.
+// List finds a page, with details, and returns where it ends. ErrReshaped.
 func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	m := tx.m
 	q, err := tx.open(name, looks)
@@ -82,9 +81,8 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 	if q == nil || err != nil {
 		return f, end, err
 	}
-	if p.After != (Place{}) && p.After.Sorts != m.sorts(q, p.State, p.After) {
-		_, unsorted := m.ix.Shares(q.ix)
-		return f, end, fmt.Errorf("%w; %d have yet to come to theirs", ErrSorted, unsorted)
+	if p.After != (Place{}) && p.After.Shape != m.shapeOf(q, p.State, p.After) {
+		return f, end, ErrReshaped
 	}
 	packets, looked, count, filter := m.scratch[:0], 0, min(p.Count, MaxCount), p.Filter.forQueue(q)
 	end.Last = p.After
@@ -108,15 +106,15 @@ func (tx *Tx) List(name []byte, p Page) (f Found, end PageEnd, err error) {
 		end.More = true
 		break
 	}
-	end.Last.Sorts = m.sorts(q, p.State, end.Last)
+	end.Last.Shape = m.shapeOf(q, p.State, end.Last)
 	f, err = tx.show(q, fit)
 	return f, end, err
 }
 
-// sorts is what a place of a page has of the shares: it is another one when packets have come to
+// shapeOf is what a place of a page has of the shares: it is another one when packets have come to
 // other shares, and after a start, which numbers the shares anew. 0 where neither can matter.
-func (m *Machine) sorts(q *queue, s State, at Place) uint32 {
-	if n := m.ix.Sorts(q.ix); s == Ready && (n != 0 || at.Share != 0) {
+func (m *Machine) shapeOf(q *queue, s State, at Place) uint32 {
+	if n := m.ix.Shape(q.ix); s == Ready && (n != 0 || at.Share != 0) {
 		return n + uint32(m.begun)
 	}
 	return 0
@@ -184,6 +182,7 @@ type QueueStats struct {
 	// role.
 	Producer, Consumer *string
 	Taken              int64 // as of Surveyed
+	KeepsShape         bool  // new defaults would have moved too many packets
 }
 
 // QueueStats returns the figures of a queue; ok is false if nothing is called so.
@@ -198,7 +197,7 @@ func (tx *Tx) QueueStats(name []byte) (s QueueStats, ok bool, err error) {
 		since, _ = m.since(q)
 	}
 	tx.lookedAt(min(m.ix.Counts(q.ix).Claimed, heldClaims), 0)
-	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole), Taken: max(q.taken, m.begun)}
+	s = QueueStats{QueueFigures: m.figures(q, since), Producer: q.holder(producerRole), Consumer: q.holder(consumerRole), Taken: max(q.taken, m.begun), KeepsShape: q.keeps}
 	for i, n := range m.ix.Bands(q.ix) {
 		to := uint32(math.MaxUint32)
 		if i+1 < len(index.BandStarts) {

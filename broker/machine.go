@@ -28,14 +28,11 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		cache: cache.New(o.Cache), spare: newBatch(), defaults: o.Defaults, pushTimes: state.PushTimes, rests: state.Rests,
 	}
 	m.tx.m = m
+	m.ix.OnProgress(o.Progress)
 	m.marks.NextSeq = max(m.marks.NextSeq, middle+1) // no id and no token is 0, which is false in many languages
 	m.loadQueues(state.Queues)
 	m.loadGarbage(state)
 	m.consumers.load(state.Workers, &m.queues)
-	for _, q := range m.sorted { // before anybody takes
-		for settingsOf(q).Strict && m.ix.SortShares(q.ix, math.MaxInt32) {
-		}
-	}
 	m.open, m.noted = newBatch(), m.marks
 	m.open.begin(m.marks)
 	if m.behind > storage.Jump.Milliseconds() {
@@ -63,7 +60,7 @@ func (m *Machine) keepWaits(restored []recovery.Queue) {
 // jumps, by which leases and waits end. What is due by now happens: expired packets go, delayed and
 // leased ones come back, waits end. The Tx is valid until the next Turn.
 func (m *Machine) Turn(now, steady int64, space storage.Space) *Tx {
-	m.space, m.slices = space, 0
+	m.space = space
 	m.ix.SetClock(steady)
 	jump := now - steady - m.offset
 	if m.begun == 0 {
@@ -188,7 +185,6 @@ func (m *Machine) Work() (more bool) {
 	more = m.saveCounters() || more
 	more = m.followDefaults() || more
 	more = m.redate() || more
-	more = m.sortShares() || more
 	m.identify = m.identify && m.ix.BuildIdentities(PrepareSlice)
 	more = m.identify || more
 	return more
@@ -204,7 +200,7 @@ func (m *Machine) Next() int64 {
 		return math.MaxInt64
 	case m.space.Level == storage.Stop:
 		return spaceCheck
-	case len(m.redated)+len(m.sorted)+len(m.missedEvents) > 0, len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
+	case len(m.redated)+len(m.missedEvents) > 0, len(m.dirty)+len(m.dirtyConns) > 0 && !m.refusesDelivery():
 		return 0 // for Work, tellMissed, or settle had done enough
 	}
 	now, steady, wait := m.tx.now, m.tx.steady, int64(math.MaxInt64)

@@ -106,6 +106,11 @@ func (tx *Tx) Rename(from, to []byte) (ok bool, err error) {
 			return false, err
 		}
 	}
+	if q.own == nil {
+		if err := tx.mayRename(q, orDefaults(m.defaultsOf(string(to)))); err != nil {
+			return false, err
+		}
+	}
 	m.vacate(to)
 	m.renameQueue(q, to)
 	return true, nil

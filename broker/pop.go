@@ -52,13 +52,6 @@ func (tx *Tx) take(name []byte, s Selection, most int) (t taken, err error) {
 		err = nil // who waits for a packet waits on
 	} else if err == nil && t.q != nil {
 		t, err = tx.selectFrom(t.q, &s, most)
-		for ; m.slices < takeSlices && err == nil && len(t.packets) == 0 && !m.settling && slices.Contains(m.sorted, t.q); m.slices++ {
-			m.ix.SortShares(t.q.ix, sortSlice) // what has yet to follow a change may be what gives
-			if tx.fills(t.q, &s) {
-				return t, ErrFilling
-			}
-			t, err = tx.selectFrom(t.q, &s, most)
-		}
 	}
 	if err == nil && len(t.packets) > 0 && tx.fills(t.q, &s) { // some had expired
 		return taken{q: t.q}, ErrFilling
@@ -179,10 +172,6 @@ func (tx *Tx) remove(t taken, s Selection) Found {
 	m.changed(q)
 	return m.finding(t.records)
 }
-
-// takeSlices is how many slices of SortShares the takes of a turn make that find nothing: some
-// 10 ms.
-const takeSlices = 4
 
 // maxExpired is how many packets that have expired a take deletes: some 15 ms.
 const maxExpired = 1 << 12

@@ -45,9 +45,12 @@ const DeadHolds = content.DeadHolds
 func DefaultSettings() Settings { return content.DefaultSettings() }
 
 // settingsOf returns the settings of a queue, which are not to be changed.
-func settingsOf(q *queue) *Settings {
-	if q.settings != nil {
-		return q.settings
+func settingsOf(q *queue) *Settings { return orDefaults(q.settings) }
+
+// orDefaults returns settings, and DefaultSettings for nil.
+func orDefaults(s *Settings) *Settings {
+	if s != nil {
+		return s
 	}
 	return &defaultSettings
 }

@@ -32,16 +32,27 @@ func (tx *Tx) HasOwnSettings(name []byte) bool {
 }
 
 // SetSettings gives a queue settings of its own, and makes the queue if nothing is called so. It
-// lasts from then on, also when it is empty, until it is deleted (Delete).
+// lasts from then on, also when it is empty, until it is deleted (Delete). It is refused where more
+// than MaxMoves packets would move, see shape.go.
 func (tx *Tx) SetSettings(name []byte, s Settings) error {
 	if err := tx.CanStore(); err != nil {
 		return err
 	}
-	return tx.setSettings(name, s)
+	return tx.setSettings(name, s, false)
 }
 
-// setSettings is SetSettings that asks for no room: what it writes is small.
-func (tx *Tx) setSettings(name []byte, s Settings) error {
+// ForceSettings is SetSettings where more than MaxMoves packets may move, up to MaxForced. Nobody
+// is served meanwhile.
+func (tx *Tx) ForceSettings(name []byte, s Settings) error {
+	if err := tx.CanStore(); err != nil {
+		return err
+	}
+	return tx.setSettings(name, s, true)
+}
+
+// setSettings is SetSettings, or with force ForceSettings, that asks for no room: what it writes is
+// small.
+func (tx *Tx) setSettings(name []byte, s Settings, force bool) error {
 	m := tx.m
 	if string(s.DeadLetter) == string(name) {
 		return ErrOwnDeadLetter
@@ -61,8 +72,8 @@ func (tx *Tx) setSettings(name []byte, s Settings) error {
 			return err
 		}
 	}
-	if string(s.ShareBy) != string(settingsOf(q).ShareBy) {
-		tx.looked += shareByLooks * (m.ix.Lanes(q.ix) + len(q.shares.all))
+	if err := tx.mayReshape(q, &s, force); err != nil {
+		return err
 	}
 	m.setSettings(q, s.Clone())
 	tx.lookedAtSettings(&s)
@@ -71,9 +82,6 @@ func (tx *Tx) setSettings(name []byte, s Settings) error {
 	m.changed(q)
 	return nil
 }
-
-// shareByLooks is what a change of share-by costs for each lane, and for each share with a weight.
-const shareByLooks = 4
 
 // Pause has a queue give nothing until a moment in Unix milliseconds, or with in take nothing. One
 // that is not ahead ends the pause, and changes nothing where there is none. Otherwise it is as
@@ -106,7 +114,7 @@ func (tx *Tx) pause(name []byte, in bool, until int64) error {
 	if !was && !*paused {
 		return nil
 	}
-	return tx.setSettings(name, s)
+	return tx.setSettings(name, s, false)
 }
 
 // Share returns what one share of a queue has of its own, nothing if neither is known.
@@ -195,38 +203,6 @@ func (m *Machine) redate() (more bool) {
 		break
 	}
 	return len(m.redated) > 0
-}
-
-// sortSlice is how many packets come to their shares before others have their turn: some
-// milliseconds.
-const sortSlice = 2000
-
-// sortShares brings packets to their shares, after share-by has changed. It is a part of Work.
-func (m *Machine) sortShares() (more bool) {
-	if len(m.sorted) > 0 {
-		q := m.sorted[0]
-		switch there := m.queues.has(q); {
-		case there && m.ix.SortShares(q.ix, sortSlice):
-		case there && !m.isFlushed(q):
-			m.listIdle(q) // shares that rested may be gone
-			fallthrough
-		default:
-			m.sorted = m.sorted[1:]
-		}
-		m.mark(q.waiters) // some may wait for a share
-	}
-	return len(m.sorted) > 0
-}
-
-// Unsorted is how many packets of a queue, at most, have yet to come to their shares, after
-// share-by has changed.
-func (tx *Tx) Unsorted(name []byte) int {
-	q := tx.m.queueNamed(name)
-	if q == nil {
-		return 0
-	}
-	_, unsorted := tx.m.ix.Shares(q.ix)
-	return unsorted
 }
 
 // Close closes a queue for ever, and makes it if there is none. It returns false if it was closed

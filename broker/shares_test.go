@@ -1,13 +1,12 @@
 package broker_test
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ func (w *work) shareBy(by string) {
 	w.t.Helper()
 	s := broker.DefaultSettings()
 	s.ShareBy = []byte(by)
-	w.set(s)
+	w.do(func(tx *broker.Tx) error { return tx.ForceSettings([]byte("q"), s) })
 }
 
 // tenant pushes a packet to q that says its tenant in its key and in a tag.
@@ -159,21 +158,20 @@ func TestWhoWaitsForAShareGetsItsPackets(t *testing.T) {
 }
 
 // Packets that come to their share are new to those who wait for it.
-func TestWhoWaitsForAShareGetsWhatIsSortedIntoIt(t *testing.T) {
+func TestWhoWaitsForAShareGetsWhatAChangeBringsThere(t *testing.T) {
 	w := newWork(t)
+	w.shareBy("tag:team")
 	for range 5000 {
 		w.tenant("large")
 	}
 	w.tenant("small")
-	w.shareBy("key")
 	r := &inbox{}
 	c := w.b.Attach(r, broker.Selection{})
 	s := broker.Selection{Filter: &broker.Filter{Share: []byte("small")}}
 	w.do(func(tx *broker.Tx) error {
 		return wait(tx, c, &shareWaiter{&blocked{c: c, t: t}, s}, s, 0, []byte("q"))
 	})
-	for w.b.round() {
-	}
+	w.shareBy("key")
 	w.barrier()
 	wantGot(t, "who waits for share small", r, "[[from q] [small]]")
 }
@@ -239,12 +237,12 @@ func TestWhatAQueueWithSharesRefuses(t *testing.T) {
 	}
 	s := broker.DefaultSettings()
 	s.ShareBy = []byte("tag:tenant")
-	if err := w.b.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err == nil {
-		t.Error("share-by changed with more shares than a change looks at")
+	if err := w.b.Do(func(tx *broker.Tx) error { return tx.ForceSettings([]byte("q"), s) }); err == nil || !strings.Contains(err.Error(), "take some first") {
+		t.Errorf("share-by changes with more shares than may become one: %v", err)
 	}
-	w.shareBy("")
-	if err := w.b.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err == nil {
-		t.Error("share-by changed while the packets of more shares than that were on their way back")
+	s.ShareBy = nil
+	if err := w.b.Do(func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) }); err == nil || !strings.Contains(err.Error(), "15000 packets would move") {
+		t.Errorf("more packets than that move without leave: %v", err)
 	}
 }
 
@@ -430,42 +428,89 @@ func ofTenant(i int, r *broker.PushRequest) {
 	r.Tags = []content.Tag{{Name: "tenant", Value: string(r.Key)}}
 }
 
-// Defaults may not leave a queue with more sets of tags than any may have.
-func TestDefaultsChangeShareByOnlyWhereAQueueCouldFollow(t *testing.T) {
+// A queue with very many packets keeps its shape, but not its other settings, until the next start.
+func TestDefaultsChangeTheShapeOfQueuesWithFewPackets(t *testing.T) {
 	w := newWork(t)
-	var log bytes.Buffer
-	w.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	w.restart()
-	shared := func(by string) broker.Defaults {
-		return defaultsWith("jobs.", func(s *broker.Settings) { s.ShareBy, s.Lease = []byte(by), int64(7000+len(by)) })
-	}
-	w.setDefaults(shared("tag:tenant"))
-	w.fill("jobs.large", 0, broker.MaxLanes+1, ofTenant)
-	w.fill("jobs.small", 0, 2, ofTenant)
-	want := func(queue, by string, lease int64) {
-		t.Helper()
-		w.do(func(tx *broker.Tx) error {
-			if s, _, err := tx.Settings([]byte(queue)); err != nil || string(s.ShareBy) != by || s.Lease != lease {
-				t.Errorf("%s: %v, share-by %s, lease %d, want %q and %d", queue, err, s.ShareBy, s.Lease, by, lease)
+	ofFew := func(i int, r *broker.PushRequest) { ofTenant(i%5000, r) }
+	w.fill("jobs.large", 0, broker.MaxMoves+1, ofFew)
+	w.fill("jobs.small", 0, broker.MaxMoves, ofFew)
+	defaults := func(change func(s *broker.Settings)) (kept []int) {
+		w.b.told = nil
+		w.o.Defaults = defaultsWith("jobs.", change)
+		w.setDefaults(w.o.Defaults)
+		for w.b.round() {
+		}
+		w.barrier()
+		for _, e := range w.b.told {
+			if e.Kind == broker.EventShape {
+				kept = append(kept, e.Queues)
 			}
-			return nil
+		}
+		return kept
+	}
+	keeps := func(queue string) (keeps bool, of broker.Settings) {
+		w.do(func(tx *broker.Tx) error {
+			s, _, err := tx.QueueStats([]byte(queue))
+			if keeps = s.KeepsShape; err == nil {
+				of, _, err = tx.Settings([]byte(queue))
+			}
+			return err
 		})
+		return keeps, of
 	}
-	w.setDefaults(shared("key"))
-	want("jobs.large", "tag:tenant", 7003)
-	want("jobs.small", "key", 7003)
-	if !strings.Contains(log.String(), "jobs.large") || strings.Contains(log.String(), "jobs.small") {
-		t.Errorf("the log says %s", log.String())
+	for what, change := range map[string]func(s *broker.Settings){
+		"share-by": func(s *broker.Settings) { s.ShareBy = []byte("tag:tenant") },
+		"strict":   func(s *broker.Settings) { s.Strict, s.DeadLetter = true, []byte("graves") },
+		"hold":     func(s *broker.Settings) { s.Strict, s.OnDead = true, broker.DeadHolds },
+		"full": func(s *broker.Settings) {
+			s.ShareBy, s.Strict, s.Full = []byte("key"), true, broker.FullDrop
+		},
+	} {
+		with := func(s *broker.Settings) { change(s); s.Lease = 7000 }
+		want := broker.DefaultSettings()
+		if with(&want); !slices.Equal(defaults(with), []int{1}) {
+			t.Errorf("%s: nobody is told that a queue keeps its shape", what)
+		}
+		if k, s := keeps("jobs.small"); k || !reflect.DeepEqual(s, want) {
+			t.Errorf("%s: the small queue has %+v, keeps: %v", what, s, k)
+		}
+		was := broker.DefaultSettings()
+		was.Lease, was.DeadLetter, was.Full = 7000, want.DeadLetter, want.Full // without shares that is no shape
+		if k, s := keeps("jobs.large"); !k || !reflect.DeepEqual(s, was) {
+			t.Errorf("%s: the large queue has %+v, keeps: %v", what, s, k)
+		}
+		w.restart()
+		if k, s := keeps("jobs.large"); k || !reflect.DeepEqual(s, want) {
+			t.Errorf("%s: after a start the large queue has %+v, keeps: %v", what, s, k)
+		}
+		err := w.b.Do(func(tx *broker.Tx) error { _, err := tx.Rename([]byte("jobs.large"), []byte("plain")); return err })
+		if err == nil || !strings.Contains(err.Error(), `QSET "jobs.large" strict `) {
+			t.Errorf("%s: a rename that moves too many packets: %v", what, err)
+		}
+		w.o.Defaults = nil
+		w.restart()
 	}
-	w.setDefaults(nil)
-	want("jobs.large", "tag:tenant", broker.DefaultSettings().Lease)
-	want("jobs.small", "", broker.DefaultSettings().Lease)
-	w.do(func(tx *broker.Tx) error {
-		_, err := tx.Pop([]byte("jobs.large"), broker.Selection{Count: 2})
-		return err
-	})
-	w.setDefaults(shared(""))
-	want("jobs.large", "", 7000)
+}
+
+// Of many queues that follow new defaults few follow in a turn, whatever has changed.
+func TestDefaultsMoveFewPacketsInATurn(t *testing.T) {
+	w := newWork(t)
+	const queues, packets = 60, 1000
+	for i := range queues {
+		w.fill(fmt.Sprint("jobs.", i), 0, packets, ofTenant)
+	}
+	s := broker.DefaultSettings()
+	for what, change := range []func(){
+		func() { s.ShareBy = []byte("key") }, func() { s.Full = broker.FullDrop }, func() { s.Strict = true }, func() { s.OnDead = broker.DeadHolds }, func() { s.ShareBy = nil },
+	} {
+		change()
+		rounds := 1
+		for w.setDefaults(defaultsWith("jobs.", func(of *broker.Settings) { *of = s })); w.b.round(); rounds++ {
+		}
+		if rounds+2 < queues*packets/broker.MaxMoves { // two come with the call
+			t.Errorf("change %d was done in %d turns", what, rounds)
+		}
+	}
 }
 
 // A walk over a queue meets each packet, though packets come to other shares behind its back.
@@ -538,7 +583,7 @@ func TestAPageAfterAChangeOfTheSharesIsRefused(t *testing.T) {
 		w.shareBy(by)
 		for w.b.round() {
 		}
-		if _, err := page(at); !errors.Is(err, broker.ErrSorted) {
+		if _, err := page(at); !errors.Is(err, broker.ErrReshaped) {
 			t.Errorf("a page after share-by %q was set: %v", by, err)
 		}
 	}
@@ -548,7 +593,7 @@ func TestAPageAfterAChangeOfTheSharesIsRefused(t *testing.T) {
 	at := last()
 	w.pass(time.Second)
 	w.restart()
-	if _, err := page(at); !errors.Is(err, broker.ErrSorted) {
+	if _, err := page(at); !errors.Is(err, broker.ErrReshaped) {
 		t.Errorf("a page after a start, which numbers shares anew: %v", err)
 	}
 	last()

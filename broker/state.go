@@ -52,6 +52,9 @@ type Options struct {
 	Logger     *slog.Logger
 	// Defaults are the settings of queues that have none of their own; nil: DefaultSettings for all.
 	Defaults Defaults
+	// Progress is called now and then while a call takes long, and must not call the machine; nil:
+	// nobody.
+	Progress func()
 }
 
 // Machine is the state of all queues, strings and hashes, and the rules by which calls change it.
@@ -98,11 +101,12 @@ type Machine struct {
 	offset       int64                  // of the wall clock from the steady one
 	counted      []*queue               // whose counters are to be saved, see counters.go
 	countersAt   int64                  // when, on the steady clock
-	sorted       []*queue               // whose share-by has changed: SortShares has to go on
-	slices       int                    // of SortShares that takes have made in this turn
 	redated      map[*queue]index.Place // queues whose retain-dead has changed: dead packets up to there follow it
 	defaults     Defaults
 	unfollowed   int               // queues below this number have yet to follow new defaults
+	kept         int               // of those that have followed, how many keep their shape
+	keeper       string            // one of these
+	moved        int               // packets and shares that have followed them in this turn
 	flush        content.Flush     // that is being carried out
 	flushes      [Databases]uint32 // how many there were
 	tails        map[watched]int   // how many tail a name, see event.go
@@ -194,6 +198,7 @@ type queue struct {
 	tailed     bool            // somebody tails its name
 	alerts     bool            // listed in Machine.alerts
 	old, full  bool            // operators were told so
+	keeps      bool            // the shape that it had, as too many packets would move
 	flushes    uint32          // that its database had had when it was made
 
 	own       *Settings        // its own settings; nil: none, and the queue ends when it is empty

@@ -120,12 +120,8 @@ func checkLanes(n int, has bool) error {
 	return fmt.Errorf("%w, the limit is %d: give a packet tags that others have, or use another queue", ErrTooManyLanes, MaxLanes)
 }
 
-// sharedOut says that the packets of a queue are in shares. They are for a while after it had
-// share-by.
-func (m *Machine) sharedOut(q *queue) bool {
-	n, _ := m.ix.Shares(q.ix)
-	return n > 0
-}
+// sharedOut says that the packets of a queue are in shares.
+func (m *Machine) sharedOut(q *queue) bool { return m.ix.Shares(q.ix) > 0 }
 
 // checkShareBy returns an error if a queue cannot follow a change of share-by: all its lanes would
 // be lanes of one share, or would be looked at.

@@ -836,7 +836,6 @@ func (m *workModel) keep(queue string, s broker.Settings) {
 		m.lasting[queue] = &lasting{name: queue}
 	}
 	m.lasting[queue].Settings = s
-	m.tx.SortShares([]byte(queue))
 }
 
 // drawID draws the id of a packet, mostly of one that is in the queue.

@@ -73,7 +73,7 @@ type Place struct {
 	Priority uint32
 	Seq      uint64
 	Share    uint32
-	Sorts    uint32 // left to the caller
+	Shape    uint32 // left to the caller
 }
 
 // Place returns where List has the packet.

@@ -369,11 +369,11 @@ func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
 		if e.selectable() && (keys[e.group] == nil || e.place().Before(keys[e.group].place())) {
 			keys[e.group] = e
 		}
-		if e.selectable() && e.group == 0 && (e.rare&rareGives != 0) != st.wanted && !st.sorting {
-			return fmt.Errorf("index: packet %d without a key can be taken: want %v", id, st.wanted)
+		if e.selectable() && e.group == 0 && e.rare&rareGives == 0 {
+			return fmt.Errorf("index: packet %d without a key cannot be taken", id)
 		}
 		holds := e.group != 0 && (e.state == Claimed || e.state == Delayed && x.Delivery(ID(id)).Token != 0 || e.state == Dead && st.deadHolds)
-		if (e.rare&rareHolds != 0) != holds && !st.sorting {
+		if (e.rare&rareHolds != 0) != holds {
 			return fmt.Errorf("index: packet %d holds its key: want %v", id, holds)
 		}
 	}
@@ -381,7 +381,7 @@ func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
 		return fmt.Errorf("index: held are %v, and %d can be taken: want %v and %d", st.held, st.firsts, held, firsts)
 	}
 	for g, e := range keys {
-		if g != 0 && !st.sorting && (e.rare&rareGives != 0) != (held[g] == 0) {
+		if g != 0 && (e.rare&rareGives != 0) != (held[g] == 0) {
 			return fmt.Errorf("index: the first of group %d can be taken: want %v", g, held[g] == 0)
 		}
 		if g != 0 && e.rare&rareGives != 0 {
@@ -418,13 +418,13 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 			return nil, fmt.Errorf("index: share %q is not under its name or number", s.name)
 		}
 		narrow, isWide := x.widths(u.giving(s))
-		if sh.unplaced == 0 && isWide != s.wide || sh.unplaced == 0 && (narrow || isWide) != (s.pos != 0) {
+		if isWide != s.wide || (narrow || isWide) != (s.pos != 0) {
 			return nil, fmt.Errorf("index: share %q is in a heap or not against what it has", s.name)
 		}
 		if s.wide {
 			wide[s.stop]++
 		}
-		if want := x.stopOf(u, s); s.stop != want && sh.unplaced == 0 && !(s.stop == waits && s.wake != 0) {
+		if want := x.stopOf(u, s); s.stop != want && !(s.stop == waits && s.wake != 0) {
 			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, want)
 		}
 		if s.pos == 0 {

@@ -77,7 +77,7 @@
 //	worst.go      which packets a full queue can best do without: Worst
 //	eldest.go     which ready packets may have waited longest: Eldest
 //	values.go     the packets of a queue with equal values: FindValue
-//	sorting.go    packets come to their shares when that changes
+//	shape.go      packets follow when shares or strict order change
 //	uniques.go    from a client's own id to its packet: Holder; windows of ids
 //	delivery.go   SetState, and what was tried with a packet
 //	advance.go    what a moment changes: expiry, delays, lease ends

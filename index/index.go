@@ -25,6 +25,7 @@ type Index struct {
 	strays      map[uint32]int // packets by their Delivery.Origin, if that is not 0
 	freed       []uint32       // origins that no packet names any more, and FreedOrigins has yet to tell
 	charged     []charged      // that Charged has yet to tell
+	progress    func()         // as of OnProgress; nil: none
 	clock       int64          // as SetClock has said, in nanoseconds
 }
 

@@ -26,7 +26,7 @@ const (
 	stops = 3
 )
 
-// SetLimits replaces the limits of a queue. Its shares follow with SortShares.
+// SetLimits replaces the limits of a queue. All its shares follow.
 func (x *Index) SetLimits(q QueueID, l Limits) {
 	if !x.hasQueue(q) {
 		return
@@ -44,14 +44,18 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 	}
 	if sh := u.shares; sh != nil {
 		r := rateOf(l.ShareGap, l.Burst)
-		sh.due, sh.unplaced, sh.newRates = min(sh.due, x.clock+r.burst*r.gap), len(sh.all), true
+		sh.due = min(sh.due, x.clock+r.burst*r.gap)
+		for s := range sh.each() {
+			x.followRate(u, s)
+		}
+		x.placeShares(u)
 	}
 	x.reopen(u)
 }
 
 // Spend lets the rates of a queue begin with their burst spent at a moment of the steady clock, in
 // milliseconds, as after a start: nobody knows what was taken until then, but for the dues of slow
-// ones. Its shares follow with SortShares.
+// ones.
 func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
 	if !x.hasQueue(q) {
 		return
@@ -66,11 +70,9 @@ func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
 		return
 	}
 	spent := func(gap int64) (m meter) { m.begin(u.rateOf(gap), TakeDue{}, at); return m }
-	sh.due, sh.unplaced, sh.newRates = spent(0).due, len(sh.all), true
+	sh.due = spent(0).due
 	for s := range sh.each() {
-		if s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, at); s.kept {
-			x.wakeAt(u, s, u.opens(s, x.clock))
-		}
+		s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, at)
 	}
 	for name, own := range sh.own {
 		if own.Gap > 0 {
@@ -78,6 +80,7 @@ func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
 			sh.own[name] = own
 		}
 	}
+	x.placeShares(u)
 }
 
 // limitQueue has the meter of a queue follow its rate.
@@ -95,12 +98,7 @@ func (x *Index) limitQueue(u *queue) {
 func (r *rules) rate() rate { return rateOf(r.Gap, r.Burst) }
 
 // rate is that of a share.
-func (u *queue) rate(s *share) rate {
-	if s.num == 0 && u.shares.sorting {
-		return rate{0, 1}
-	}
-	return u.rateOf(s.gap)
-}
+func (u *queue) rate(s *share) rate { return u.rateOf(s.gap) }
 
 // rateOf is the rate of a share with a gap of its own; 0: it has none.
 func (u *queue) rateOf(own int64) rate {
@@ -134,12 +132,9 @@ func (x *Index) claimed(u *queue) int {
 	return x.byStates.At(u.byState).count(Claimed)
 }
 
-// limit is how many packets of a share may be claimed at once. While packets are on their way to
-// their shares, those of the empty one obey no rule of shares.
+// limit is how many packets of a share may be claimed at once.
 func (u *queue) limit(s *share) int {
 	switch {
-	case s.num == 0 && u.shares.sorting:
-		return math.MaxInt
 	case s.maxClaimed > 0:
 		return int(s.maxClaimed)
 	case u.rules == nil || u.rules.ShareClaimed == 0:
@@ -186,8 +181,8 @@ func (x *Index) allowed(u *queue, s *Selection, of *share) int {
 	return n
 }
 
-// placedSlice is how many shares a selection looks at that stand where they do not belong: each
-// change of a limit, or of how many shares rest, may leave some.
+// placedSlice is how many shares a selection looks at that stand where they do not belong: a change
+// of how many shares rest may leave some.
 const placedSlice = 1000
 
 func (u *queue) limitsShares() bool {
@@ -229,11 +224,12 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 	return min(n, most)
 }
 
-// firstShare is the share from which a selection takes next; nil if there is none.
+// firstShare is the share from which a selection takes next; nil if there is none. What stops a
+// share may have changed with what rests elsewhere: its place follows here.
 func (x *Index) firstShare(u *queue, s *Selection) *share {
 	for range placedSlice {
 		first := u.shares.first(s)
-		if first == nil || (!s.Limits || first.stop == x.stopOf(u, first)) && x.isPlaced(u, first) {
+		if first == nil || !s.Limits || first.stop == x.stopOf(u, first) {
 			return first
 		}
 		x.followLimits(u, first)
@@ -260,36 +256,43 @@ func (x *Index) followLimits(u *queue, s *share) {
 	}
 }
 
-// placeShares does a part of what SetLimits has left: it looks at n shares of a queue. It goes on
-// where it was, so limits that change all the time leave none out. It returns false when all is
-// done. Who was refused by a share that had yet to follow is asked again then.
-func (x *Index) placeShares(u *queue, n int) (more bool) {
+// placeShares brings all shares of a queue to where they belong, if it has some.
+func (x *Index) placeShares(u *queue) {
 	sh := u.shares
-	if sh.unplaced == 0 {
-		return false
+	if sh == nil {
+		return
 	}
-	for ; n > 0 && sh.unplaced > 0; n-- {
-		if sh.placed >= len(sh.all) {
-			sh.placed = 0
-		}
-		if s := sh.all[sh.placed]; s != nil {
-			if sh.newRates {
-				x.followRate(u, s)
-			}
-			x.wakeAt(u, s, 0)
-			x.followLimits(u, s)
-			if s.num != 0 && s.isEmpty() {
+	for i := range sh.heaps {
+		h := &sh.heaps[i]
+		h.narrow, h.onlyWide, h.wide = h.narrow[:0], h.onlyWide[:0], 0
+	}
+	sh.wakes = sh.wakes[:0]
+	for s := range sh.each() {
+		s.pos, s.wake, s.wide, s.stop = 0, 0, false, x.stopOf(u, s)
+		if s.num != 0 && s.isEmpty() {
+			if at := x.stays(u, s); at != 0 {
+				sh.wakes = append(sh.wakes, wake{at, s})
+			} else {
 				x.leaveShare(u, s)
 			}
+			continue
 		}
-		sh.placed++
-		sh.unplaced--
+		narrow, wide := x.widths(u.giving(s))
+		s.wide, s.onlyWide = wide, !narrow
+		if sh.countWide(s, 1); narrow || wide {
+			h := sh.heapOf(s)
+			*h = append(*h, shareHead{s.claimed / s.weight, s.pass, s.turn, s})
+		}
+		if s.stop == waits || s.rest != 0 || s.kept {
+			sh.wakes = append(sh.wakes, wake{u.opens(s, x.clock), s})
+		}
 	}
-	if sh.unplaced == 0 {
-		sh.newRates = false
-		x.reopen(u)
+	for i := range sh.heaps {
+		sh.heaps[i].narrow.Build()
+		sh.heaps[i].onlyWide.Build()
 	}
-	return sh.unplaced > 0
+	sh.wakes.Build()
+	x.scheduleWakes(u)
 }
 
 // Held is a limit, or a rest, that keeps packets from being taken.

@@ -21,15 +21,7 @@ func newLimited(l Limits) *limited {
 	return m
 }
 
-func (m *limited) limit(l Limits) {
-	m.SetLimits(m.q, l)
-	m.sort()
-}
-
-func (m *limited) sort() {
-	for m.SortShares(m.q, 2) {
-	}
-}
+func (m *limited) limit(l Limits) { m.SetLimits(m.q, l) }
 
 // pass lets time pass, and has what is due follow.
 func (m *limited) pass(ms int64) {
@@ -78,7 +70,6 @@ func TestAShareThatWaitsIsServedThoughShareByChanges(t *testing.T) {
 	rule := *m.queues.At(uint32(m.q)).shares.rule
 	rule.By = "other"
 	m.ShareBy(m.q, &rule)
-	m.sort()
 	for range 2 {
 		if m.pass(1000); m.pops(Selection{}) != 1 {
 			t.Fatal("after the gap nothing may be taken")
@@ -86,8 +77,8 @@ func TestAShareThatWaitsIsServedThoughShareByChanges(t *testing.T) {
 	}
 }
 
-// Who waits is told of a share that opened before it came to be looked at.
-func TestWhoWaitsIsToldOnceAllSharesFollowTheirLimits(t *testing.T) {
+// Who waits for a share that its rate keeps back is told when there is no rate any more.
+func TestWhoWaitsIsToldThatALimitIsGone(t *testing.T) {
 	m := newLimited(Limits{ShareGap: second})
 	m.push("a")
 	m.Spend(m.q, m.ms, TakeDue{})
@@ -97,8 +88,7 @@ func TestWhoWaitsIsToldOnceAllSharesFollowTheirLimits(t *testing.T) {
 	if told {
 		t.Error("its burst is not spent")
 	}
-	m.pass(2000)
-	m.sort()
+	m.SetLimits(m.q, Limits{})
 	if _, told = m.Fresh(m.q, s, asked); !told {
 		t.Error("nobody is told")
 	}
@@ -131,28 +121,6 @@ func TestARaisedRateHoldsForSharesThatComeAfterAStart(t *testing.T) {
 	m.push("new")
 	if m.pass(1000); m.pops(Selection{}) != 1 {
 		t.Error("a share that comes new waits for the old rate")
-	}
-}
-
-func TestLimitsThatChangeAllTheTimeLeaveNoShareOut(t *testing.T) {
-	m := newLimited(Limits{ShareClaimed: 1})
-	const shares = 20
-	for i := range shares {
-		for range 2 {
-			m.push(string(rune('a' + i)))
-		}
-	}
-	claims := Selection{Claims: true, Limits: true}
-	for _, p := range m.Next(m.q, claims, 0, shares, nil) {
-		m.Take(p.ID)
-		m.SetState(p.ID, Claimed, 0)
-	}
-	for i := range shares {
-		m.SetLimits(m.q, Limits{ShareClaimed: 2 + uint32(i%2)})
-		m.SortShares(m.q, 2)
-	}
-	if n := len(m.Next(m.q, claims, 0, shares+1, nil)); n != shares {
-		t.Errorf("%d may be claimed, want %d", n, shares)
 	}
 }
 
@@ -227,7 +195,6 @@ func TestSharesThatRestEndWithTheirQueue(t *testing.T) {
 		},
 		"no share-by": func(m *limited) {
 			m.ShareBy(m.q, nil)
-			m.SortShares(m.q, 1)
 			m.SetLimits(m.q, Limits{})
 		},
 	} {
@@ -298,9 +265,8 @@ func TestARateThatChangesAllTheTimeLetsNoMorePass(t *testing.T) {
 				n += m.pops(Selection{})
 				m.limit(limits(second / 2))
 				n += m.pops(Selection{})
-				m.SetLimits(m.q, limits(second)) // the share follows later
+				m.limit(limits(second))
 				n += m.pops(Selection{})
-				m.sort()
 				m.pass(20)
 			}
 		}
@@ -391,7 +357,6 @@ func TestANewShareWaitsForItsRateWhateverItsFirstPacketDoes(t *testing.T) {
 	for _, state := range []State{Ready, Delayed, Claimed, Dead} {
 		m := newLimited(Limits{ShareGap: second})
 		m.Spend(m.q, m.ms, TakeDue{}) // so its burst is spent when it comes
-		m.sort()
 		m.Push(Entry{Queue: m.q, Priority: 1, Seq: 1, Tags: []byte("a"), State: state}, 0)
 		if err := m.Check(); err != nil {
 			t.Errorf("%v: %v", state, err)

@@ -257,10 +257,9 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	x.followLimits(u, s)
 }
 
-// passes is how many takes a share lets pass now, by a meter. While packets are on their way to
-// their shares, the empty one does not rest.
+// passes is how many takes a share lets pass now, by a meter.
 func (x *Index) passes(u *queue, s *share, m *meter) int {
-	if s.rest > x.clock && (s.num != 0 || !u.shares.sorting) || x.isCrowded(u, s) {
+	if s.rest > x.clock || x.isCrowded(u, s) {
 		return 0
 	}
 	return m.passes(u.rate(s), x.clock)
@@ -319,18 +318,26 @@ func (sh *sharing) setResting(s *share, is bool) {
 // leaveShare forgets a share that has no packets, once its meter is at rest, and its own rest over:
 // else whoever has one packet at a time would have no rate. Rests are as many as SetShare says.
 func (x *Index) leaveShare(u *queue, s *share) {
-	until := s.rest
-	if until == 0 && (s.kept || u.rate(s).gap != 0 && s.meter.due > x.clock) {
-		until = max(1, s.meter.due)
-	}
-	if until != 0 && u.shares.rule != nil {
+	if at := x.stays(u, s); at != 0 {
 		u.shares.setResting(s, true)
-		x.wakeAt(u, s, (until+999_999)/1_000_000)
+		x.wakeAt(u, s, at)
 		return
 	}
 	x.wakeAt(u, s, 0)
 	u.shares.setResting(s, false)
 	u.shares.forget(s)
+}
+
+// stays is until when a share without packets stays, in milliseconds; 0: it goes.
+func (x *Index) stays(u *queue, s *share) int64 {
+	until := s.rest
+	if until == 0 && (s.kept || u.rate(s).gap != 0 && s.meter.due > x.clock) {
+		until = max(1, s.meter.due)
+	}
+	if u.shares.rule == nil {
+		return 0
+	}
+	return (until + 999_999) / 1_000_000
 }
 
 // isEmpty says that a share has no packets, and is there for its meter.

@@ -124,7 +124,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		trees, most = x.treesIn(u.giving(of), s.Fits16), min(most, x.allowed(u, &s, of))
 	case len(s.Share) > 0:
 		return 0
-	case s.Limits && (u.limitsShares() || u.shares != nil && u.shares.unplaced > 0):
+	case s.Limits && u.limitsShares():
 		return x.readyByShares(u, &s, most)
 	case s.Filter == nil && !s.Fits16 && !u.inOrder():
 		return min(u.ready, most)

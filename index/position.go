@@ -90,6 +90,9 @@ func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2
 	}
 	return func(yield func(LaneID, *tree.Tree) bool) {
 		for s := range u.shares.each() {
+			if s.num != 0 && s.isEmpty() {
+				continue
+			}
 			for id, t := range x.treesIn(of(s), narrow) {
 				if !yield(id, t) {
 					return

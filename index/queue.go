@@ -50,7 +50,7 @@ type queue struct {
 	byState    uint32      // 0 while all its packets can be selected; links free slots
 	alarm      uint32      // a timer; 0: none
 	wakeup     uint32      // a timer, see wakes.go; 0: none
-	sorts      uint32      // as of Sorts
+	shape      uint32      // as of Shape
 	values     *tree.Tree  // the selectable packets by hash; nil until a search wants it, and while none is ready
 	fresh      *freshLanes // nil unless NoteFresh wants it
 	shares     *sharing    // nil unless ShareBy wants it

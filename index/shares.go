@@ -9,8 +9,7 @@ import (
 
 // A queue that is shared out has its packets in shares: those with one key, or with one value of a
 // tag. Packets without one, or with one longer than MaxShareName, are of the empty share. Its lanes
-// are the queue's own, so a queue that is shared out begins with all packets there, and SortShares
-// moves them in slices.
+// are the queue's own, so a queue that is shared out begins with all packets there.
 
 // MaxShareName is how long the name of a share may be, in bytes.
 const MaxShareName = 255
@@ -97,21 +96,12 @@ type sharing struct {
 	turns uint64 // counts what share.turn names
 
 	keepsWorst bool
-	ranked     int      // the number of the share whose lanes come next into worst
 	worst      laneHeap // of all lanes, as laneHeaps has them
 	bands      [len(BandStarts)]int
 	scratch    []byte // tags on their way to the rule
-	key, tags  []byte // of a packet that SortShares looks at
+	key, tags  []byte // of a packet that follows a change of shape
 
-	unsorted  int    // packets that SortShares has to look at, at most
-	claims    Place  // it has passed the claimed ones up to here
-	past      bool   // all of them
-	sorted    uint32 // packets with a lower number are where they belong
-	sorting   bool   // not all are
-	ownLimits int    // shares that have such, or rest
-	placed    int    // the number of the share that follows Limits next
-	unplaced  int    // how many have yet to
-	newRates  bool   // their meters, too
+	ownLimits int // shares that have such, or rest
 }
 
 // SetShare says what one share of a queue has of its own from now on, whether it exists or not. It
@@ -174,29 +164,13 @@ func (s *share) hasLimits() int {
 
 func (o ShareOwn) weight() uint32 { return max(1, o.Weight) }
 
-// Shares is how many shares a queue has, 0 if it is not shared out, and how many packets at most
-// SortShares has yet to look at before its rules hold.
-func (x *Index) Shares(q QueueID) (shares, unsorted int) {
-	if !x.hasQueue(q) {
-		return 0, 0
-	}
-	u := x.queues.At(uint32(q))
-	if u.shares != nil {
-		shares, unsorted = len(u.shares.all)-len(u.shares.free), u.shares.unsorted
-	}
-	if st := u.strict(); st != nil && st.wanted {
-		unsorted = max(unsorted, st.unsorted)
-	}
-	return shares, min(unsorted, x.Counts(q).Len())
-}
-
-// Sorts changes when SortShares brings a packet of a queue to another share: places from before are
-// not to be compared with those that are then.
-func (x *Index) Sorts(q QueueID) uint32 {
-	if !x.hasQueue(q) {
+// Shares is how many shares a queue has, 0 if it is not shared out.
+func (x *Index) Shares(q QueueID) int {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).shares == nil {
 		return 0
 	}
-	return x.queues.At(uint32(q)).sorts
+	sh := x.queues.At(uint32(q)).shares
+	return len(sh.all) - len(sh.free)
 }
 
 // NextShare is the share of a queue that is behind others, by its number: from is 0, or next of the
@@ -270,7 +244,7 @@ func (x *Index) HasLaneFor(q QueueID, id ID) bool {
 type Shared struct {
 	Name       string
 	Number     uint32 // as Packet.Share; of one that comes new it is 0
-	Unfinished int    // packets of it that are Ready, Delayed or Claimed; 0 while some are yet to come to their shares
+	Unfinished int    // packets of it that are Ready, Delayed or Claimed
 }
 
 // ShareOf says in which share of a queue a packet with this key and these tags would be; false if
@@ -282,10 +256,7 @@ func (x *Index) ShareOf(q QueueID, key, tags []byte) (of Shared, ok bool) {
 	}
 	of.Name = string(sh.name(key, tags))
 	if s := sh.byName[of.Name]; s != nil {
-		of.Number = s.num
-		if !sh.sorting {
-			of.Unfinished = int(s.unfinished)
-		}
+		of.Number, of.Unfinished = s.num, int(s.unfinished)
 	}
 	return of, true
 }
@@ -358,7 +329,6 @@ func (sh *sharing) add(name string) *share {
 		sh.all[s.num] = s
 	} else {
 		sh.all = append(sh.all, s)
-		sh.unplaced += min(1, sh.unplaced) // placeShares comes to as many
 	}
 	sh.byName[name] = s
 	return s

@@ -358,7 +358,7 @@ func (m *sharesModel) follow(due *int64, was, gap int64) {
 	*due = min(*due, now+max(1, m.limits.Burst)*gap)
 }
 
-// Limit gives the queue other limits. Meanwhile no look exceeds them.
+// Limit gives the queue other limits.
 func (m *sharesModel) Limit(t *rapid.T) {
 	draw := func(name string) uint32 { return rapid.SampledFrom([]uint32{0, 0, 1, 2, 5}).Draw(t, name) }
 	gap := func(name string) int64 {
@@ -371,29 +371,7 @@ func (m *sharesModel) Limit(t *rapid.T) {
 	for _, s := range m.shares {
 		m.follow(&s.due, cmp.Or(s.gap, was.ShareGap), m.gap(s))
 	}
-	defer m.forget()
-	for more := true; more; more = m.x.SortShares(m.q, rapid.IntRange(1, 2).Draw(t, "slice")) {
-		claims := make(map[string]uint32)
-		for _, p := range m.held {
-			if p.State == Claimed {
-				claims[p.share]++
-			}
-		}
-		for _, got := range m.x.Next(m.q, Selection{Claims: true, Limits: true}, 0, 4, nil) {
-			at := slices.IndexFunc(m.held, func(p *sharePacket) bool { return p.ID == got.ID })
-			name := m.held[at].share
-			if m.isFull(m.shares[name], claims[name]) {
-				t.Fatalf("%q may have %d more claims than %d", name, 1, claims[name])
-			}
-			claims[name]++
-		}
-		if rapid.IntRange(0, 9).Draw(t, "meanwhile") == 0 {
-			m.Push(t)
-		}
-		if err := m.x.Check(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.forget()
 }
 
 // Tick lets time pass.
@@ -448,33 +426,19 @@ func (m *sharesModel) verifyWaits(t *rapid.T) {
 	}
 }
 
-// Rule shares the queue out anew. Meanwhile each packet that a look finds is in the queue.
+// Rule shares the queue out anew. Each packet is where it belongs at once.
 func (m *sharesModel) Rule(t *rapid.T) {
+	was := m.rule
 	m.rule = rapid.SampledFrom([]string{"", "key", "tag"}).Draw(t, "rule")
+	if sh := m.x.queues.At(uint32(m.q)).shares; sh != nil {
+		sh.most = MaxShareLanes // in the midst of a change there are lanes of both rules
+	}
 	m.x.ShareBy(m.q, map[string]*ShareRule{"key": {By: "key"}, "tag": &byTag}[m.rule])
 	if sh := m.x.queues.At(uint32(m.q)).shares; sh != nil {
 		sh.most = mostLanes
 	}
 	if rapid.Bool().Draw(t, "worst") {
 		m.x.KeepWorst(m.q)
-	}
-	for more := true; more; {
-		if err := m.x.Check(); err != nil {
-			t.Fatal(err)
-		}
-		ready := len(m.x.Next(m.q, Selection{}, 0, len(m.held)+1, nil))
-		want := m.x.Counts(m.q).Ready
-		if m.strict {
-			want = m.firsts()
-		}
-		if ready != want {
-			t.Fatalf("%d are next while they are sorted, want %d", ready, want)
-		}
-		more = m.x.SortShares(m.q, rapid.IntRange(1, 3).Draw(t, "slice"))
-		if rapid.Bool().Draw(t, "meanwhile") {
-			m.shares = map[string]*modelShare{}
-			m.Push(t)
-		}
 	}
 	for name, own := range m.own {
 		m.x.SetShare(m.q, name, own)
@@ -486,6 +450,9 @@ func (m *sharesModel) Rule(t *rapid.T) {
 		if s := m.x.lanes.At(uint32(p.Lane)).share; s != nil {
 			p.share = s.name
 		}
+		if was != m.rule && p.share != m.nameOf(p) {
+			t.Fatalf("%+v is in share %q, want %q", p, p.share, m.nameOf(p))
+		}
 	}
 	sh := m.x.queues.At(uint32(m.q)).shares
 	if sh == nil {
@@ -496,16 +463,6 @@ func (m *sharesModel) Rule(t *rapid.T) {
 			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due, s.rest / 1e6, s.gap}
 		}
 	}
-}
-
-// firsts is how many packets can be taken.
-func (m *sharesModel) firsts() (n int) {
-	for _, p := range m.held {
-		if p.State == Ready && p.Priority > 0 && m.isFirst(p) {
-			n++
-		}
-	}
-	return n
 }
 
 // verifyHeld compares how much is held back.
@@ -539,28 +496,10 @@ func (m *sharesModel) verifyHeld(t *rapid.T) {
 	}
 }
 
-// Strict changes the order within keys. Meanwhile packets come and change.
+// Strict changes the order within keys.
 func (m *sharesModel) Strict(t *rapid.T) {
 	m.strict, m.deadHolds = rapid.IntRange(0, 2).Draw(t, "strict") > 0, rapid.Bool().Draw(t, "dead hold")
 	m.x.SetStrict(m.q, m.strict, m.deadHolds)
-	turns := rapid.IntRange(0, 20).Draw(t, "turns")
-	for more := true; more; more = m.x.SortShares(m.q, rapid.IntRange(1, 10).Draw(t, "slice")) {
-		if rapid.IntRange(0, 3).Draw(t, "meanwhile") == 0 {
-			m.Push(t)
-			m.Change(t)
-		}
-		if err := m.x.Check(); err != nil {
-			t.Fatal(err)
-		}
-		u := m.x.queues.At(uint32(m.q))
-		if n := len(m.x.Next(m.q, Selection{}, 0, len(m.held)+1, nil)); m.strict && n < m.firsts() && !u.inOrder() && (u.shares == nil || u.shares.unplaced == 0) {
-			t.Fatalf("%d are next, want %d at least", n, m.firsts())
-		}
-		if turns--; turns == 0 {
-			m.strict = !m.strict
-			m.x.SetStrict(m.q, m.strict, m.deadHolds)
-		}
-	}
 	m.forget()
 }
 
@@ -683,9 +622,8 @@ func (m *sharesModel) verify(t *rapid.T) {
 	if got, _ := m.x.TagSets(m.q, nil); m.rule != "" && got != len(sets) {
 		t.Fatalf("TagSets = %d, want %v", got, sets)
 	}
-	shares, unsorted := m.x.Shares(m.q)
-	if m.rule != "" && (shares != len(m.shares) || unsorted != 0) {
-		t.Fatalf("Shares = %d %d, want %v", shares, unsorted, m.shares)
+	if n := m.x.Shares(m.q); m.rule != "" && n != len(m.shares) {
+		t.Fatalf("Shares = %d, want %v", n, m.shares)
 	}
 	var worst, want []ID
 	for p := range m.x.Worst(m.q) {

@@ -1,10 +1,8 @@
 package index
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 )
 
@@ -13,7 +11,6 @@ func sharedOut() (x *Index, q QueueID, push func(share string)) {
 	x = New()
 	q = x.AddQueue()
 	x.ShareBy(q, &ShareRule{Name: func(tags []byte) []byte { return tags }, Rest: func([]byte) []byte { return nil }})
-	x.SortShares(q, 1)
 	seq := uint64(0)
 	return x, q, func(share string) {
 		seq++
@@ -176,27 +173,22 @@ func TestTurnsGoOnWhenTheirClockBeginsAnew(t *testing.T) {
 	}
 }
 
-// A queue of a million is shared out while others take from it.
-func TestAFloodedQueueIsSharedOutInSlices(t *testing.T) {
+// A queue of many packets is shared out at once, and tells how it gets on.
+func TestAFloodedQueueIsSharedOutAtOnce(t *testing.T) {
 	x := New()
 	q := x.AddQueue()
 	for i := range uint64(30_000) {
 		x.Push(Entry{Queue: q, Priority: 1, Seq: i + 1, Key: []byte("flood")}, 0)
 	}
 	x.Push(Entry{Queue: q, Priority: 1, Seq: 99_999, Key: []byte("other")}, 0)
+	told := 0
+	x.OnProgress(func() { told++ })
 	x.ShareBy(q, &ShareRule{})
-	slices := 1
-	for ; x.SortShares(q, 1000); slices++ {
-		if _, left := x.Shares(q); left > 30_001-slices*1000+1000 {
-			t.Fatalf("after %d slices %d packets are left", slices, left)
-		}
-	}
-	shares, left := x.Shares(q)
 	if first := x.Next(q, Selection{End: Oldest}, 0, 2, nil); first[0].Seq != 99_999 && first[1].Seq != 99_999 {
 		t.Errorf("the first two are %+v, want the other share's among them", first)
 	}
-	if slices < 30 || slices > 32 || shares != 3 || left != 0 {
-		t.Errorf("%d slices made %d shares, and left %d", slices, shares, left)
+	if n := x.Shares(q); n != 3 || told != 30_001/progressStep {
+		t.Errorf("there are %d shares, and it told %d times of progress", n, told)
 	}
 }
 
@@ -231,11 +223,9 @@ func TestPacketsBeyondTheLimitOfSharesStayInTheEmptyOne(t *testing.T) {
 	sorted.AddQueue()
 	fill(sorted, q)
 	sorted.ShareBy(q, &ShareRule{})
-	for sorted.SortShares(q, 100_000) {
-	}
 	for name, x := range map[string]*Index{"a start": started, "sorting": sorted} {
 		x.Push(Entry{Queue: q, Priority: 1, Seq: 1 << 30, Key: []byte("7")}, 0)
-		if shares, _ := x.Shares(q); shares != MaxShareLanes+1 || x.Lanes(q) != MaxShareLanes {
+		if shares := x.Shares(q); shares != MaxShareLanes+1 || x.Lanes(q) != MaxShareLanes {
 			t.Errorf("%s made %d shares of %d lanes", name, shares, x.Lanes(q))
 		}
 		for share, want := range map[string]int{"": 50, "7": 2} {
@@ -243,54 +233,6 @@ func TestPacketsBeyondTheLimitOfSharesStayInTheEmptyOne(t *testing.T) {
 				t.Errorf("after %s share %q has %d packets, want %d", name, share, n, want)
 			}
 		}
-	}
-}
-
-// A change between rules that leave the tags as they are counts nothing anew: of 250,000 lanes that
-// took 25 ms.
-func TestSharesByKeyEndAtOnce(t *testing.T) {
-	x := New()
-	q := x.AddQueue()
-	x.ShareBy(q, &ShareRule{})
-	for i := range uint64(10_000) {
-		x.Push(Entry{Queue: q, Priority: 1, Seq: i + 1, Key: fmt.Append(nil, i), Tags: fmt.Append(nil, i)}, 0)
-	}
-	if allocs := testing.AllocsPerRun(1, func() { x.ShareBy(q, nil); x.ShareBy(q, &ShareRule{}) }); allocs > 100 {
-		t.Errorf("two changes allocated %v times", allocs)
-	}
-	if sets, _ := x.TagSets(q, nil); sets != 10_000 {
-		t.Errorf("%d sets of tags, want all", sets)
-	}
-}
-
-// To keep the lanes of many shares in the order of the worst begins in slices. Meanwhile packets
-// come and go.
-func TestTheOrderOfTheWorstBeginsInSlices(t *testing.T) {
-	const shares, slice = 3000, 100
-	x, q, push := sharedOut()
-	for i := range shares {
-		push(fmt.Sprint(i))
-	}
-	x.KeepWorst(q)
-	sh := x.queues.At(uint32(q)).shares
-	for more := true; more; {
-		was := len(sh.worst)
-		more = x.SortShares(q, slice)
-		if n := len(sh.worst) - was; n > slice+1 {
-			t.Fatalf("%d lanes came into order in a slice of %d", n, slice)
-		}
-		push(fmt.Sprint(was))
-		take(x, q, false)
-	}
-	var got []uint64
-	for p := range x.Worst(q) {
-		got = append(got, p.Seq)
-	}
-	if len(got) != x.Counts(q).Ready || !slices.IsSortedFunc(got, func(a, b uint64) int { return cmp.Compare(b, a) }) {
-		t.Errorf("%d of %d packets are in order", len(got), x.Counts(q).Ready)
-	}
-	if err := x.Check(); err != nil {
-		t.Error(err)
 	}
 }
 

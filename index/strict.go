@@ -13,12 +13,7 @@ import "github.com/holdfast-queue/holdfast/index/tree"
 
 // strict is what a queue with strict order has beside its lanes.
 type strict struct {
-	wanted    bool // else the twins are given up
-	on        bool // takes look at the twins
 	deadHolds bool
-	sorting   bool              // not all packets are where they belong
-	sorted    uint32            // those with a lower number are
-	unsorted  int               // how many are left, at most
 	held      map[uint32]uint32 // by group: how many packets hold it
 	twins     lanes             // of the empty share
 	firsts    int               // packets that are in twins
@@ -33,7 +28,7 @@ func (u *queue) strict() *strict {
 }
 
 // inOrder says that takes from a queue look at twins.
-func (u *queue) inOrder() bool { return u.rules != nil && u.rules.strict != nil && u.rules.strict.on }
+func (u *queue) inOrder() bool { return u.strict() != nil }
 
 // giving returns the lanes from which a share, nil for the empty one, gives what is taken.
 func (u *queue) giving(s *share) *lanes {
@@ -55,83 +50,43 @@ func (u *queue) twinsOf(s *share) *lanes {
 }
 
 // SetStrict says whether a queue has strict order, and whether dead packets hold their keys in it.
-// Those that it has follow with SortShares: the order holds once all are. To be without it is at
-// once.
+// All its packets follow.
 func (x *Index) SetStrict(q QueueID, on, deadHolds bool) {
 	if !x.hasQueue(q) {
 		return
 	}
 	u := x.queues.At(uint32(q))
-	deadHolds = on && deadHolds
 	st := u.strict()
+	deadHolds = on && deadHolds
 	switch {
-	case st == nil && !on, st != nil && st.wanted == on && st.deadHolds == deadHolds:
+	case !on && st == nil, on && st != nil && st.deadHolds == deadHolds:
 		return
 	case st == nil:
 		st = &strict{held: make(map[uint32]uint32)}
 		u.setRules(func(r *rules) { r.strict = st })
 	}
-	st.wanted, st.deadHolds, st.sorting, st.sorted, st.unsorted = on, deadHolds, true, 1, x.Counts(q).Len()
-	if !on && st.on {
-		st.on = false
-		x.takeAnew(u)
-	}
-	if x.Counts(q).Len() == 0 {
-		st.sorted = x.entries.Used
-		x.sortOrder(u, q, 1)
-	}
-}
-
-// takeAnew follows takes that look at other lanes.
-func (x *Index) takeAnew(u *queue) {
-	if u.shares != nil {
-		u.shares.unplaced = len(u.shares.all)
-	}
-	x.reopen(u)
-}
-
-// sortOrder does a part of what SetStrict has left, as SortShares says.
-func (x *Index) sortOrder(u *queue, q QueueID, n int) {
-	st := u.strict()
-	for left := n * sortOthers; left > 0 && st.sorted < x.entries.Used; st.sorted++ {
-		left--
-		e := x.entries.At(st.sorted)
-		if e.state == 0 || x.lanes.At(uint32(e.lane)).queue != q {
-			continue
+	st.deadHolds = deadHolds
+	ids := x.members(u)
+	x.move(ids, func(id uint32, e *entry) {
+		if x.leaveOrder(u, e); on {
+			x.joinOrder(u, id, e)
+		} else {
+			x.dropTwin(e.lane)
 		}
-		left -= sortOthers - 1
-		st.unsorted = max(1, st.unsorted-1)
-		x.leaveOrder(u, e)
-		x.joinOrder(u, st.sorted, e)
-		x.followKey(e)
-	}
-	if st.sorted < x.entries.Used {
-		return
-	}
-	switch st.sorting, st.unsorted = false, 0; {
-	case !st.wanted:
+	})
+	if on {
+		x.move(ids, func(_ uint32, e *entry) { x.followKey(e) }) // what holds their keys is known
+	} else {
 		x.dropTwin(u.home)
 		u.setRules(func(r *rules) { r.strict = nil })
-	case !st.on:
-		st.on = true
-		x.takeAnew(u)
 	}
-}
-
-// isPlaced says that a share is in the heap that belongs to what it gives, after takeAnew.
-func (x *Index) isPlaced(u *queue, s *share) bool {
-	if !u.inOrder() {
-		return true
-	}
-	narrow, wide := x.widths(u.giving(s))
-	return (narrow || wide) && narrow != s.onlyWide
+	x.placeShares(u)
+	x.reopen(u)
 }
 
 // joinOrder notes what a packet that is linked means for its key.
 func (x *Index) joinOrder(u *queue, id uint32, e *entry) {
 	switch st := u.strict(); {
-	case !st.wanted:
-		x.dropTwin(e.lane)
 	case e.group == 0 && e.selectable():
 		x.give(u, id, e)
 	case e.group != 0 && (e.state == Claimed || e.state == Delayed && x.Delivery(ID(id)).Token != 0 || e.state == Dead && st.deadHolds):
@@ -169,7 +124,7 @@ func (x *Index) follow(u *queue, group uint32) {
 		return
 	}
 	was, first := x.firstOf(group)
-	if !st.wanted || st.held[group] > 0 {
+	if st.held[group] > 0 {
 		first = 0
 	}
 	if was == first {
@@ -224,7 +179,7 @@ func (x *Index) give(u *queue, id uint32, e *entry) {
 	e.rare |= rareGives
 	u.strict().firsts++
 	x.mustInsert(&x.lanes.At(uint32(l.twin)).tree, e.place(), id)
-	if x.twinChanged(u, l.twin); u.fresh != nil && u.strict().on {
+	if x.twinChanged(u, l.twin); u.fresh != nil {
 		x.came(u, l.twin)
 	}
 }
@@ -235,9 +190,7 @@ func (x *Index) withhold(u *queue, e *entry) {
 	e.rare &^= rareGives
 	u.strict().firsts--
 	x.forest.Remove(&x.lanes.At(uint32(twin)).tree, e.place())
-	if x.twinChanged(u, twin); !u.strict().wanted {
-		x.dropTwin(e.lane)
-	}
+	x.twinChanged(u, twin)
 }
 
 func (x *Index) twinChanged(u *queue, twin LaneID) {

@@ -75,48 +75,30 @@ func TestAKeyOfManyPacketsComesInOrder(t *testing.T) {
 	if err := x.Check(); err != nil {
 		t.Fatal(err)
 	}
-	ofOne, slices := longest, 0
-	longest = 0
 	for _, on := range []bool{false, true} {
-		timed(func() { x.SetStrict(q, on, false) })
-		for more := true; more; slices++ {
-			timed(func() { more = x.SortShares(q, 2000) })
+		x.SetStrict(q, on, false)
+		if n := x.Ready(q, Selection{}, n); (n == 1) != on {
+			t.Errorf("with strict %v %d can be taken", on, n)
 		}
 	}
-	t.Logf("the longest change of a packet took %v, the longest of %d slices that give up the order and make it %v", ofOne, slices, longest)
+	t.Logf("the longest change of a packet took %v", longest)
 }
 
-// Without strict order a share gives at once what waited for its key, though its packets have yet
-// to give up the order, and though the order is wanted again meanwhile.
+// Without strict order a share gives at once what waited for its key, also to a filter.
 func TestAShareGivesWhatWaitedOnceTheOrderEnds(t *testing.T) {
-	const others = 1000
-	for _, again := range []bool{false, true} {
-		x, q, push := sharedOut()
-		x.SetStrict(q, true, false)
-		for range others {
-			push("b")
-		}
-		for seq := range uint64(2) {
-			x.Push(Entry{Queue: q, Seq: others + 1 + seq, Priority: 1, Key: []byte("k"), Tags: []byte("a")}, 0)
-		}
-		x.SortShares(q, 10*others)
-		x.SortShares(q, 10*others)
-		first, _ := x.Best(q, Selection{End: Oldest, Share: []byte("a")})
-		x.SetState(first.ID, Claimed, 0)
-		s := Selection{Limits: true, Filter: func(tags string) bool { return tags == "a" }}
-		if p, ok := x.Best(q, s); ok {
-			t.Fatalf("%+v is out beside the first of its key", p)
-		}
-		x.SetStrict(q, false, false)
-		if x.SortShares(q, 10); again {
-			x.SetStrict(q, true, false)
-			x.SortShares(q, 10)
-		}
-		if !x.queues.At(uint32(q)).strict().sorting {
-			t.Error("all packets have followed")
-		}
-		if p, ok := x.Best(q, s); !ok || p.ID == first.ID {
-			t.Errorf("again %v: share a gives %+v, %v", again, p, ok)
-		}
+	x, q, _ := sharedOut()
+	x.SetStrict(q, true, false)
+	for seq := range uint64(2) {
+		x.Push(Entry{Queue: q, Seq: 1 + seq, Priority: 1, Key: []byte("k"), Tags: []byte("a")}, 0)
+	}
+	first, _ := x.Best(q, Selection{End: Oldest, Share: []byte("a")})
+	x.SetState(first.ID, Claimed, 0)
+	s := Selection{Limits: true, Filter: func(tags string) bool { return tags == "a" }}
+	if p, ok := x.Best(q, s); ok {
+		t.Fatalf("%+v is out beside the first of its key", p)
+	}
+	x.SetStrict(q, false, false)
+	if p, ok := x.Best(q, s); !ok || p.ID == first.ID {
+		t.Errorf("share a gives %+v, %v", p, ok)
 	}
 }

@@ -2,7 +2,6 @@ package index
 
 import (
 	"iter"
-	"math"
 
 	"github.com/holdfast-queue/holdfast/index/tree"
 )
@@ -49,40 +48,22 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 	}
 }
 
-// KeepWorst makes the index keep the lanes of a queue that is shared out as Worst does. SortShares
-// brings those that are there into that order, in slices, and Worst gives those that are in it. It
-// returns true if some are left.
-func (x *Index) KeepWorst(q QueueID) (more bool) {
-	if !x.hasQueue(q) || x.queues.At(uint32(q)).shares == nil {
-		return false
+// KeepWorst makes the index keep the lanes of a queue that is shared out as Worst does.
+func (x *Index) KeepWorst(q QueueID) {
+	if x.hasQueue(q) && x.queues.At(uint32(q)).shares != nil {
+		x.keepWorst(x.queues.At(uint32(q)))
 	}
-	sh := x.queues.At(uint32(q)).shares
-	sh.keepsWorst = true
-	return sh.ranked < len(sh.all)
-}
-
-// rankShares brings the lanes of about n shares of a queue into the order of the worst. It returns
-// false when all are.
-func (x *Index) rankShares(u *queue, n int) (more bool) {
-	sh := u.shares
-	for ; sh.keepsWorst && n > 0 && sh.ranked < len(sh.all); sh.ranked++ {
-		n--
-		if s := sh.all[sh.ranked]; s != nil {
-			for id := range x.treesIn(u.lanesOf(s), false) {
-				x.updateHead(&sh.worst, worst, x.lanes.At(uint32(id)))
-				n--
-			}
-		}
-	}
-	return sh.keepsWorst && sh.ranked < len(sh.all)
 }
 
 // keepWorst makes the index keep the lanes of a queue in the order of the worst.
 func (x *Index) keepWorst(u *queue) {
 	if sh := u.shares; sh != nil {
-		if !sh.keepsWorst {
-			sh.keepsWorst = true
-			x.rankShares(u, math.MaxInt)
+		if sh.keepsWorst {
+			return
+		}
+		sh.keepsWorst = true
+		for id := range x.trees(u, false) {
+			x.updateHead(&sh.worst, worst, x.lanes.At(uint32(id)))
 		}
 		return
 	}

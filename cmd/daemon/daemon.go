@@ -37,14 +37,14 @@ func (s *Server) restore(ctx context.Context, store Store, accepted []storage.Fi
 		Defaults:   s.live.defaults,
 		Progress: func(count int) {
 			s.health.read.Store(int64(count))
-			s.health.got.Store(time.Now().UnixNano())
+			s.health.getOn()
 			if now := time.Now(); now.After(next) {
 				next = now.Add(time.Second)
 				s.c.Logger.Info("recovering", "packets", count)
 			}
 		},
 		Step: func() error {
-			s.health.got.Store(time.Now().UnixNano())
+			s.health.getOn()
 			if held != nil && !held() {
 				return netproto.ErrNotHeld
 			}

@@ -36,6 +36,8 @@ func logEvents(log *slog.Logger, events []broker.Event) {
 			logMemory(log, e.State)
 		case broker.EventClock:
 			log.Warn("wall clock has jumped", "ahead", time.Duration(e.Ahead)*time.Millisecond)
+		case broker.EventShape:
+			log.Warn("queues keep the shape that they had: too many packets would move. QSTAT says which, QSET with FORCE moves them", "queues", e.Queues, "one", e.Queue)
 		case broker.EventBackground:
 			log.Warn("work in the background fails again and again", "error", reason)
 		}

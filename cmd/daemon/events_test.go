@@ -26,6 +26,7 @@ func TestEachEventOfOperatorsIsALine(t *testing.T) {
 		{Kind: broker.EventDisk, State: "refuses all"},
 		{Kind: broker.EventDisk, State: broker.Fine},
 		{Kind: broker.EventClock, Ahead: -90_000},
+		{Kind: broker.EventShape, Queue: "q", Queues: 2},
 		{Kind: broker.EventBackground, Reason: "cannot merge"},
 		{Kind: broker.EventDead, Tail: true, Queue: "q"},
 	})
@@ -37,6 +38,7 @@ level=WARN msg="events of a queue were left out" database=0 queue=q events=3
 level=WARN msg="disk is nearly full" state="refuses all"
 level=INFO msg="disk refuses nothing any more"
 level=WARN msg="wall clock has jumped" ahead=-1m30s
+level=WARN msg="queues keep the shape that they had: too many packets would move. QSTAT says which, QSET with FORCE moves them" queues=2 one=q
 level=WARN msg="work in the background fails again and again" error="cannot merge"
 `
 	if out.String() != want {

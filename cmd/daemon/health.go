@@ -63,9 +63,12 @@ func newHealth() *health { return &health{served: make(chan struct{})} }
 // recover notes how many records will be read.
 func (h *health) recover(c content.Control) {
 	h.of.Store(int64(c.Live + c.Keys + c.Deliveries))
-	h.got.Store(time.Now().UnixNano())
+	h.getOn()
 	h.phase.Store(int32(recovering))
 }
+
+// getOn says that recovery or the loop gets on.
+func (h *health) getOn() { h.got.Store(time.Now().UnixNano()) }
 
 // Leader names the machine that owns the queues, while this one follows. The error says why clients
 // are not served by way of this one.
@@ -103,7 +106,7 @@ func (h *health) enter(p phase) {
 }
 
 func (h *health) feel(tx *broker.Tx) error {
-	h.got.Store(time.Now().UnixNano())
+	h.getOn()
 	h.spare.Store(tx.FreeBytes())
 	h.pulse.Store(&pulse{time.Now(), tx.Space(), tx.CanStore()})
 	return nil

@@ -144,7 +144,7 @@ func (s *Server) Serve(ctx context.Context, opened *storage.Store, term Term) (e
 	}
 	opened.GoBy(clock)
 	disk := loopStore{store, s.health, term.Room, s.memory}
-	machine := broker.New(disk, state, broker.Options{Cache: s.c.Cache, MaxPayload: int(s.c.MaxPayload), Logger: s.log, Defaults: s.live.defaults})
+	machine := broker.New(disk, state, broker.Options{Cache: s.c.Cache, MaxPayload: int(s.c.MaxPayload), Logger: s.log, Defaults: s.live.defaults, Progress: s.health.getOn})
 	loop, err := netproto.StartLoop(machine, disk, netproto.LoopConfig{
 		Logger: s.c.Logger, Goroutines: s.c.Goroutines, Turned: s.turned, Clock: term.Clock, Held: term.Held,
 		Tell: func(events []broker.Event) { logEvents(s.log, events) },

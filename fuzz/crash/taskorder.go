@@ -24,13 +24,7 @@ type orders struct {
 	out      []*outing
 	redrives []*span
 	first    int64 // the number of the first of changes
-	changes  []orderChange
-}
-
-// orderChange is a change of settings. It is sure when a look has shown that all packets follow it.
-type orderChange struct {
-	span
-	sure int64
+	changes  []span
 }
 
 // orderedPacket is a packet that was pushed in a time; came is 0 if it may not be there.
@@ -69,7 +63,7 @@ func orderRule(n int64) (settings []string, holds bool) {
 
 // makeOrdered is the request that makes the queue.
 func (t *tasks) makeOrdered() []string {
-	t.orders.changes = []orderChange{{}}
+	t.orders.changes = []span{{}}
 	settings, _ := orderRule(0)
 	return append([]string{"QSET", ordered, "max-attempts", "0", "strict", "yes", "bound", decimal(mostOrdered), "full", "reject"}, settings...)
 }
@@ -182,21 +176,13 @@ func (c *taskClient) endOuting(o *outing, asked int64) {
 	}
 }
 
-// changeOrder makes the next change, or looks whether the last one is sure.
+// changeOrder makes the next change. It is in force when its answer comes.
 func (c *taskClient) changeOrder(asked int64) {
 	s := &c.r.tasks.orders
 	at := len(s.changes) - 1
-	if s.changes[at].sure == 0 && s.changes[at].came != 0 {
-		c.ask([]string{"QGET", ordered}, func(reply any) {
-			if _, unsorted := pairs(reply)["unsorted"]; !unsorted && s.changes[at].sure == 0 {
-				s.changes[at].sure = c.r.ledger.now()
-			}
-		})
-		return
-	}
 	settings, _ := orderRule(s.first + int64(at+1))
 	args := append([]string{"QSET", ordered}, settings...)
-	s.changes = append(s.changes, orderChange{span: span{asked: asked}})
+	s.changes = append(s.changes, span{asked: asked})
 	c.ask(args, func(reply any) {
 		if reply != "OK" {
 			c.unexpected(args, reply)
@@ -241,7 +227,7 @@ func (s *orders) holds(in span) bool {
 	for i, c := range s.changes {
 		over := i+1 < len(s.changes) && s.changes[i+1].came != 0 && s.changes[i+1].came < in.asked
 		_, holds := orderRule(s.first + int64(i))
-		if c.asked <= in.came && !over && !(holds && (i == 0 || c.sure != 0 && c.sure < in.asked)) {
+		if c.asked <= in.came && !over && !(holds && (i == 0 || c.came != 0 && c.came < in.asked)) {
 			return false
 		}
 	}
@@ -375,7 +361,7 @@ func (r *run) checkOrderRule(s *orders, found map[string]any) {
 	if !fits(n) {
 		r.report(Lost, "the settings of %s are %v after %d to %d changes", ordered, found, s.first, last)
 	}
-	s.first, s.changes = n, []orderChange{{}}
+	s.first, s.changes = n, []span{{}}
 }
 
 // workOffOrdered redrives, claims and acknowledges all packets. No key may be held for long.

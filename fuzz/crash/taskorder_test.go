@@ -6,7 +6,7 @@ import "testing"
 func orderBench(t *testing.T) (*taskBench, *orders) {
 	b := newTaskBench(t)
 	s := &b.r.tasks.orders
-	s.changes = []orderChange{{}}
+	s.changes = []span{{}}
 	for i := range int64(2) {
 		s.packets = append(s.packets, &orderedPacket{span: span{90 * second, 90 * second}, priority: 1, number: 1 + i, leaves: never, deleted: never})
 	}
@@ -34,12 +34,12 @@ func TestOnePacketOfAKeyIsOutAndTheFirstIsFirst(t *testing.T) {
 		"while that changes": {func(s *orders, o *outing) {
 			dead(s, o)
 			s.first = 5
-			s.changes = append(s.changes, orderChange{span{92, 93}, 0})
+			s.changes = append(s.changes, span{92, 0})
 		}, nil},
 		"after it has changed": {func(s *orders, o *outing) {
 			dead(s, o)
 			s.first = 5
-			s.changes = append(s.changes, orderChange{span{92, 93}, 94})
+			s.changes = append(s.changes, span{92, 93})
 		},
 			[]Kind{Order}},
 	} {

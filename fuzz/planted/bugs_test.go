@@ -166,7 +166,7 @@ func bugs() []Bug {
 			"stop := x.stopOf(u, s)", "stop := open"},
 		{"a new share goes first", "../index/shares.go", "index TestAShareThatComesNewIsAsIfJustServed",
 			"s.pass = sh.clock + oneTurn/uint64(s.weight)\n\tif last", "s.pass = sh.clock\n\tif last"},
-		{"a raised rule wakes nobody", "../index/fresh.go", "index TestWhoWaitsIsToldOnceAllSharesFollowTheirLimits",
+		{"a raised rule wakes nobody", "../index/fresh.go", "index TestWhoWaitsIsToldThatALimitIsGone",
 			"if f := u.fresh; f != nil {", "if f := u.fresh; f != nil && len(f.lanes) < 0 {"},
 		{"a rate is full after a start", "../broker/defaults.go", "broker TestAStartMakesNoDueLonger",
 			"m.ix.Spend(q.ix, m.ended, q.due)", "_ = q"},

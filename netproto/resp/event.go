@@ -109,7 +109,7 @@ func appendEvent(dst []byte, e *broker.Event) []byte {
 	for _, n := range [...]struct {
 		name  string
 		value int64
-	}{{"attempts", int64(e.Attempts)}, {"age_ms", e.Age}, {"ahead_ms", e.Ahead}, {"messages", int64(e.Messages)}} {
+	}{{"attempts", int64(e.Attempts)}, {"age_ms", e.Age}, {"ahead_ms", e.Ahead}, {"messages", int64(e.Messages)}, {"queues", int64(e.Queues)}} {
 		if n.value != 0 {
 			dst = jsonNumber(dst, n.name, n.value)
 		}

@@ -40,7 +40,7 @@ func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 	if len(cursor) == 0 || string(cursor) == "0" {
 		return listPlace{state: begin}
 	}
-	n, _ := fmt.Sscanf(string(cursor), shareCursor, &p.state, &p.after.Priority, &p.after.Seq, &p.after.Share, &p.after.Sorts)
+	n, _ := fmt.Sscanf(string(cursor), shareCursor, &p.state, &p.after.Priority, &p.after.Seq, &p.after.Share, &p.after.Shape)
 	if n < 3 || p.String() != string(cursor) || p.state < broker.Ready || p.state > broker.Damaged {
 		refuse("ERR CURSOR: expected one that QLIST replied with, or 0, got %q", quoted(cursor))
 	}
@@ -49,8 +49,8 @@ func parseListPlace(cursor []byte, begin broker.State) (p listPlace) {
 
 // String is the cursor.
 func (p listPlace) String() string {
-	if p.after.Share != 0 || p.after.Sorts != 0 {
-		return fmt.Sprintf(shareCursor, uint8(p.state), p.after.Priority, p.after.Seq, p.after.Share, p.after.Sorts)
+	if p.after.Share != 0 || p.after.Shape != 0 {
+		return fmt.Sprintf(shareCursor, uint8(p.state), p.after.Priority, p.after.Seq, p.after.Share, p.after.Shape)
 	}
 	return fmt.Sprintf(listCursor, uint8(p.state), p.after.Priority, p.after.Seq)
 }

@@ -255,8 +255,8 @@ func qget(s *session, tx *broker.Tx, args [][]byte) error {
 	case !ok:
 		return broker.ErrUnknownQueue
 	}
-	table, unsorted := broker.SettingsTable(), tx.Unsorted(args[1])
-	s.mapHeader(len(table) + 1 + min(unsorted, 1))
+	table := broker.SettingsTable()
+	s.mapHeader(len(table) + 1)
 	for i := range table {
 		s.bulkString(table[i].Name)
 		s.show(&q, &table[i])
@@ -266,9 +266,5 @@ func qget(s *session, tx *broker.Tx, args [][]byte) error {
 		own = switchWords[len(switchWords)/2]
 	}
 	s.bulkString("own", own)
-	if unsorted > 0 {
-		s.bulkString("unsorted")
-		s.int(int64(unsorted))
-	}
 	return nil
 }
