@@ -103,12 +103,17 @@ func setOrder(q *broker.Settings, args [][]byte) {
 }
 
 // change gives settings the values that stand behind their names. That of an enum is all that
-// follows.
-func change(q *broker.Settings, args [][]byte) {
+// follows. It returns true if FORCE stands among the names.
+func change(q *broker.Settings, args [][]byte) (force bool) {
 	given := make(map[string]bool)
 	for len(args) > 0 {
 		k := settingOf(args[0])
 		switch {
+		case is(args[0], words.FORCE.Word) && !force:
+			force, args = true, args[1:]
+			continue
+		case is(args[0], words.FORCE.Word):
+			refuse("ERR FORCE: expected it once only")
 		case k == nil:
 			refuse("ERR unknown setting %q: expected one of %s", quoted(args[0]), settingNames())
 		case k.By != "":
@@ -136,6 +141,7 @@ func change(q *broker.Settings, args [][]byte) {
 	if q.OnDead == broker.DeadHolds && len(q.DeadLetter) > 0 {
 		refuse("ERR on-dead: expected go-on beside dead-letter: a packet that dies moves there, and can hold nobody here")
 	}
+	return force
 }
 
 // NewSettings makes settings with changes, each as QSET takes it behind the queue: an enum ends
@@ -157,7 +163,9 @@ func NewSettings(changes [][]string) (q broker.Settings, err error) {
 		for i := range c {
 			args[i] = []byte(c[i])
 		}
-		change(&q, args)
+		if change(&q, args) {
+			refuse("ERR unknown setting \"FORCE\": expected one of %s", settingNames())
+		}
 	}
 	needShares(&q, &was)
 	return q, nil
@@ -200,12 +208,17 @@ func qset(s *session, tx *broker.Tx, args [][]byte) error {
 		return err
 	}
 	was := q
-	change(&q, args[2:])
+	set := tx.SetSettings
+	if change(&q, args[2:]) {
+		if set = tx.ForceSettings; s.inExec {
+			refuse("ERR FORCE: expected it outside of MULTI: all wait while packets move")
+		}
+	}
 	needShares(&q, &was)
 	if to := q.DeadLetter; len(to) > 0 && !bytes.Equal(to, was.DeadLetter) {
 		s.mayPush(to)
 	}
-	return s.done(tx.SetSettings(args[1], q))
+	return s.done(set(args[1], q))
 }
 
 func qpause(s *session, tx *broker.Tx, args [][]byte) error {

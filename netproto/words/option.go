@@ -107,6 +107,7 @@ var (
 	QSHAREHOLD  = Option{Word: "HOLD", Values: "ms", High: maxHold}
 	RESET       = Option{Word: "RESET"}
 	AFTER       = Option{Word: "AFTER", Values: "cursor", High: maxInt64}
+	FORCE       = Option{Word: "FORCE"}
 	QUEUESMATCH = Option{Word: "MATCH", Values: "pattern", High: 1024}
 )
 
@@ -126,6 +127,7 @@ var options = map[string][]*Option{
 	"QHARVEST": {&OLDER, &CONSUMER, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QREDRIVE": {&COUNT, &TO, &SHARE, &FILTER, &MATCH, &DRYRUN},
 	"QRUN":     {&DELAY, &AT},
+	"QSET":     {&FORCE},
 	"QSHARE":   {&WEIGHT, &MAXCLAIMED, &RATE, &QSHAREHOLD, &RESET},
 	"QSHARES":  {&AFTER, &COUNT},
 	"QUEUES":   {&QUEUESMATCH},
