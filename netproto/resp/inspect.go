@@ -123,7 +123,11 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	}
 	roles := []holder{{"producer", q.Producer}, {"consumer", q.Consumer}}
 	roles = slices.DeleteFunc(roles, func(h holder) bool { return h.client == nil })
-	s.mapHeader(words.Figures + len(roles) + 3)
+	keeps := 0
+	if q.KeepsShape {
+		keeps = 1
+	}
+	s.mapHeader(words.Figures + len(roles) + keeps + 3)
 	for i, n := range netproto.Figures(&q.QueueFigures) {
 		s.bulkString(words.QueueFigures[i].Name)
 		s.int(n)
@@ -131,6 +135,10 @@ func qstat(s *session, tx *broker.Tx, args [][]byte) error {
 	for _, h := range roles {
 		s.bulkString(h.role)
 		s.named(*h.client)
+	}
+	if q.KeepsShape {
+		s.bulkString("keeps-shape")
+		s.int(1)
 	}
 	s.bulkString("taken")
 	s.int(q.Taken)
