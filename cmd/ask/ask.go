@@ -2,6 +2,8 @@ package ask
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -26,6 +28,8 @@ func (a *asking) Run(ctx context.Context, p *terminal.Process, line *kong.Contex
 	err := a.Call(ctx, func(ctx context.Context, server *client.Client) error { return command.Ask(ctx, p, server) })
 	if err != nil && strings.HasPrefix(err.Error(), "id: expected ") { // the server knows what an id is
 		err = UsageError{err}
+	} else if why, ok := strings.CutSuffix(fmt.Sprint(err), "FORCE lets them, outside of MULTI"); ok {
+		err = UsageError{errors.New(why + "--force lets them")}
 	}
 	return err
 }

@@ -30,16 +30,28 @@ type settingsForm struct {
 }
 
 // change changes settings of a queue, and prints what they are then. It makes the queue, unless
-// that must be there.
-func (f *settingsForm) change(ctx context.Context, p *terminal.Process, server *client.Client, queue string, there bool, changes *config.SettingChanges) error {
+// that must be there. leave is FORCE, or nothing.
+func (f *settingsForm) change(ctx context.Context, p *terminal.Process, server *client.Client, queue string, there bool, changes *config.SettingChanges, leave ...string) error {
 	return f.have(ctx, p, server, queue, there, changes.Names, func() error {
 		for _, settings := range changes.Calls() {
-			if err := server.Set(ctx, queue, settings); err != nil {
+			if err := server.Set(ctx, queue, leave, settings); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// forceForm is the flag of a command that may have very many packets move.
+type forceForm struct {
+	Force bool `help:"Let more than 10,000 packets move, for share-by or strict. Nobody is served meanwhile: about a second a million."`
+}
+
+func (f *forceForm) leave() []string {
+	if f.Force {
+		return []string{"FORCE"}
+	}
+	return nil
 }
 
 // have does what changes some settings of a queue. It is otherwise as change.
@@ -137,6 +149,7 @@ type Set struct {
 	Queue    string   `arg:"" predictor:"queue" help:"Queue to set. It is made if there is none."`
 	Settings []string `arg:"" name:"name=value" predictor:"setting=" help:"Settings, such as lease=1m, bound-bytes=64MiB or enum.class=low,standard,high."`
 
+	forceForm
 	settingsForm
 }
 
@@ -167,7 +180,7 @@ func (c *Set) Ask(ctx context.Context, p *terminal.Process, server *client.Clien
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, p, server, c.Queue, false, changes)
+	return c.change(ctx, p, server, c.Queue, false, changes, c.leave()...)
 }
 
 func (c *Set) Run(ctx context.Context, p *terminal.Process, line *kong.Context) error {
@@ -203,6 +216,7 @@ type Unset struct {
 	Queue string   `arg:"" predictor:"queue" help:"Queue whose settings to reset."`
 	Names []string `arg:"" name:"name" predictor:"setting" help:"Settings, such as lease or enum.class."`
 
+	forceForm
 	settingsForm
 }
 
@@ -233,7 +247,7 @@ func (c *Unset) Ask(ctx context.Context, p *terminal.Process, server *client.Cli
 		value, _ := config.SettingDefault(name)
 		changes.Add(name, value)
 	}
-	return c.change(ctx, p, server, c.Queue, true, &changes)
+	return c.change(ctx, p, server, c.Queue, true, &changes, c.leave()...)
 }
 
 // gateForm is the arguments of a command that closes or opens gates of a queue.

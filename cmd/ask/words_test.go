@@ -30,7 +30,7 @@ func TestEachOptionOfTheWorkQueueHasAFlag(t *testing.T) {
 		"QPUSH": reflect.TypeFor[Push](), "QPOP": reflect.TypeFor[Pop](), "QCLAIM": reflect.TypeFor[Claim](), "QACK": reflect.TypeFor[Ack](), "QNACK": reflect.TypeFor[Nack](),
 		"QPEEK": reflect.TypeFor[Peek](), "QLIST": reflect.TypeFor[List](), "QMOVE": reflect.TypeFor[Move](), "QRUN": reflect.TypeFor[RunNow](),
 		"QPURGE": reflect.TypeFor[Purge](), "QHARVEST": reflect.TypeFor[Harvest](), "QREDRIVE": reflect.TypeFor[Redrive](), "QUEUES": reflect.TypeFor[Queues](),
-		"QSHARE": reflect.TypeFor[Share](), "QSHARES": reflect.TypeFor[Shares](),
+		"QSET": reflect.TypeFor[Set](), "QSHARE": reflect.TypeFor[Share](), "QSHARES": reflect.TypeFor[Shares](),
 	}
 	without := map[string]string{
 		"QPOP OR": "it takes from one queue", "QPOP OLDEST": "as without a flag", "QCLAIM OLDEST": "as without a flag",

@@ -95,6 +95,8 @@ func CheckSettable(name string) error {
 	switch name {
 	case "enum":
 		return errors.New("enum: expected the tag in the name, such as enum.class")
+	case "force":
+		return errors.New("force: expected --force")
 	case "closed":
 		return errors.New(`closed: "holdfast close" closes a queue, for ever`)
 	case "pause-in-until", "pause-out-until":

@@ -235,7 +235,8 @@ func (c *Client) CloseQueue(ctx context.Context, queue string) (bool, error) {
 }
 
 // Set changes settings of a queue, pairs of names and values: all or none. It makes the queue. A
-// value is a text, a number, a bool or a time.Duration. A []string is as many texts.
+// value is a text, a number, a bool or a time.Duration. A []string is as many texts. "FORCE" in
+// place of a pair lets more than 10,000 packets move, for share-by or strict.
 func (c *Client) Set(ctx context.Context, queue string, settings ...any) error {
 	args := []any{"QSET", queue}
 	for _, v := range settings {

@@ -179,7 +179,7 @@ export class Client {
    * milliseconds; set takes texts such as 30s, with ms, s, m, h or d, too.
    */
   get(queue: string): Promise<Record<string, string | Record<string, string[]>>>;
-  set(queue: string, settings: { [name: string]: unknown; enum?: Record<string, string[]> }): Promise<void>;
+  set(queue: string, settings: { [name: string]: unknown; enum?: Record<string, string[]> }, options?: { force?: boolean }): Promise<void>;
   /** Has a queue give nothing, or with pushes take none, until a moment or until resume. */
   pause(queue: string, options?: { until?: Date; pushes?: boolean }): Promise<void>;
   resume(queue: string, options?: { pushes?: boolean }): Promise<void>;

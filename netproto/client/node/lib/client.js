@@ -122,9 +122,9 @@ class Client {
   async get(queue) {
     return pairs(await this.#wire.ask(["QGET", queue]), (value, name) => (name === "enum" ? pairs(value, texts) : text(value)));
   }
-  async set(queue, { enum: orders = {}, ...settings }) {
+  async set(queue, { enum: orders = {}, ...settings }, { force = false } = {}) {
     const all = Object.entries(settings).flatMap(([name, value]) => [name, setting(name, value)]);
-    if (all.length > 0) await this.#wire.ask(["QSET", queue, ...all]);
+    if (all.length > 0) await this.#wire.ask(["QSET", queue, ...(force ? ["FORCE"] : []), ...all]);
     for (const [tag, values] of Object.entries(orders)) await this.#wire.ask(["QSET", queue, "enum", tag, ...values]);
   }
   async pause(queue, { until, ...options } = {}) {

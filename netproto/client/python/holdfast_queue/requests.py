@@ -332,13 +332,15 @@ def reset_share(queue: str, share: str) -> Request[None]:
     return Request(["QSHARE", queue, share, "RESET"], _nothing)
 
 
-def set_(queue: str, settings: Mapping[str, Any]) -> Request[None]:
+def set_(queue: str, settings: Mapping[str, Any], *, force: bool = False) -> Request[None]:
     """Changes settings of a queue by their names, all or none. It makes the queue.
+
+    With force more than 10,000 packets may move, for share-by or strict. Nobody is served meanwhile.
 
     Times are seconds or a timedelta. The value of enum is a list of the tag and its values, and
     comes last: ``{"max-attempts": 3, "lease": 60, "enum": ["class", "low", "high"]}``.
     """
-    said: list[Any] = []
+    said: list[Any] = ["FORCE"] if force else []
     for name, value in settings.items():
         values = value if isinstance(value, (list, tuple)) else [value]
         if name.lower() in _TIMES:
