@@ -123,11 +123,8 @@ func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool
 		return 0, false, false
 	}
 	left := false // a narrow one is asked, and there are wide packets only
-	s, ok = m.dispatch.Waiting(w.lists[consumerRole], func(c index.Class, asked uint64) (uint64, bool) {
+	s, ok = m.dispatch.Waiting(w.lists[consumerRole], 3, func(c index.Class, asked uint64) (uint64, bool) {
 		k := m.classes[c]
-		if cut {
-			return asked, false
-		}
 		left = left || k.narrow && !narrow
 		ok := narrow || !k.narrow
 		if k.claims {
@@ -140,7 +137,7 @@ func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool
 				return asked, true // it will be told that there are no shares, or too many
 			}
 			if cut = lanes > 0 && k.least == 0 && m.settledEnough(); cut {
-				return asked, false
+				return asked, true // nobody is asked now
 			}
 			m.chargeFilter(q, k.filter, lanes)
 			asked, ok = m.ix.Fresh(q.ix, k.selectionOf(q), asked)

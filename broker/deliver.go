@@ -204,7 +204,7 @@ func (m *Machine) waitsInVain(c *Conn) bool {
 func (m *Machine) admitLine(w *waiters) {
 	first := func(_ index.Class, asked uint64) (uint64, bool) { return asked, true }
 	for {
-		s, ok := m.dispatch.Waiting(w.lists[producerRole], first)
+		s, ok := m.dispatch.Waiting(w.lists[producerRole], 0, first)
 		if q := w.queue; !ok || q != nil && q.settings != nil && q.settings.PauseIn && !q.settings.Closed {
 			return
 		}

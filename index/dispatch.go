@@ -34,13 +34,15 @@ type WaitListID uint32
 // out of all wait lists when its credits are used up or it is paused.
 //
 // Calls for unknown subscribers do nothing. Lists must be known, or 0, which is empty. An operation
-// on a subscriber costs O(its subscriptions), and Waiting O(classes in the list). A place in the
-// middle of a wait list costs O(those that began to wait later).
+// on a subscriber costs O(its subscriptions), and Waiting O(classes in the list), of those with a
+// [Key] only the ones that are awake. A place in the middle of a wait list costs O(those that began
+// to wait later).
 type Dispatch struct {
 	subscribers   tree.Slab[subscriber, *subscriber]
 	subscriptions tree.Slab[subscription, *subscription]
 	waitLists     tree.Slab[waitList, *waitList]
 	clock         uint64 // counts the moments that subscriber.since names
+	keyOf         func(Class) Key
 }
 
 // subscriber is one consumer. Its subscriptions are chained from first in no particular order.
@@ -69,37 +71,50 @@ type subscription struct {
 
 func (s *subscription) FreeLink() *uint32 { return &s.next }
 
-// Class is a number that the owner gives to subscribers that take the same packets.
-type Class uint32
-
 // waitList is the subscriptions to one name.
 type waitList struct {
-	lines []line // of subscribers that can take a delivery, in no particular order; none is empty
-	idle  list   // of the others, in no particular order
-	next  uint32 // links free slots
+	lines []line      // of subscribers that can take a delivery, in no particular order; none is empty
+	keyed *keyedLines // the same of classes with a key; nil: there is none
+	idle  list        // of the others, in no particular order
+	next  uint32      // links free slots
 }
 
 func (w *waitList) FreeLink() *uint32 { return &w.next }
 
-// line is the subscriptions of one class, the longest waiting first.
-type line struct {
-	list
-	class Class
-	asked uint64 // what Waiting was told last
+// line returns the line of a class in a wait list; nil if there is none and it is not to be made.
+// It is valid until lines come or go.
+func (d *Dispatch) line(w *waitList, c Class, makes bool) *line {
+	key := d.keyOf(c)
+	if len(key.By) > 0 && w.keyed != nil && w.keyed.byClass[c] != nil {
+		return &w.keyed.byClass[c].line
+	}
+	i := slices.IndexFunc(w.lines, func(l line) bool { return l.class == c })
+	switch {
+	case i >= 0:
+		return &w.lines[i]
+	case !makes:
+		return nil
+	case len(key.By) == 0:
+		w.lines = append(w.lines, line{class: c})
+		return &w.lines[len(w.lines)-1]
+	case w.keyed == nil:
+		w.keyed = &keyedLines{byClass: make(map[Class]*keyedLine), byKey: make(map[string][]*keyedLine)}
+	}
+	return w.keyed.add(key, c)
 }
 
-// line returns the place of the line of a class; -1 if there is none.
-func (w *waitList) line(c Class) int {
-	return slices.IndexFunc(w.lines, func(l line) bool { return l.class == c })
+// removeLine ends an empty line.
+func (w *waitList) removeLine(l *line) {
+	if l.keyed == nil {
+		*l = w.lines[len(w.lines)-1]
+		w.lines = w.lines[:len(w.lines)-1]
+	} else if w.keyed.remove(l.keyed); len(w.keyed.byClass) == 0 {
+		w.keyed = nil
+	}
 }
 
-// list is a chain of subscriptions.
-type list struct {
-	first, last uint32
-}
-
-// NewDispatch returns a dispatch without subscribers.
-func NewDispatch() *Dispatch { return new(Dispatch) }
+// NewDispatch returns a dispatch without subscribers. keyOf is asked for the keys of their classes.
+func NewDispatch(keyOf func(Class) Key) *Dispatch { return &Dispatch{keyOf: keyOf} }
 
 // AddList makes a wait list without subscriptions.
 func (d *Dispatch) AddList() WaitListID { return WaitListID(d.waitLists.Alloc()) }
@@ -110,14 +125,32 @@ func (d *Dispatch) RemoveList(w WaitListID) { d.waitLists.Free(uint32(w)) }
 // IsEmpty says that a wait list has no subscriptions.
 func (d *Dispatch) IsEmpty(w WaitListID) bool {
 	l := d.waitList(w)
-	return len(l.lines) == 0 && l.idle == (list{})
+	return len(l.lines) == 0 && l.idle == (list{}) && l.keyed == nil
 }
 
-// AskAnew lets Waiting ask all classes of a list with 0 again: another queue has the name.
+// HasKeyed says that Wake may wake some in a list.
+func (d *Dispatch) HasKeyed(w WaitListID) bool { return d.waitList(w).keyed != nil }
+
+// AskAnew lets Waiting ask all classes of a list with 0 again: another queue has the name, or what
+// they take has changed.
 func (d *Dispatch) AskAnew(w WaitListID) {
 	lines := d.waitList(w).lines
 	for i := range lines {
 		lines[i].asked = 0
+	}
+	for _, l := range d.waitList(w).keyed.inOrder() {
+		l.wake(0)
+		l.asked = 0
+	}
+}
+
+// Wake lets Waiting ask the classes of a list that are found by something. One that slept is asked
+// with from.
+func (d *Dispatch) Wake(w WaitListID, by []byte, from uint64) {
+	if k := d.waitList(w).keyed; k != nil {
+		for _, l := range k.byKey[string(by)] {
+			l.wake(from)
+		}
 	}
 }
 
@@ -175,9 +208,9 @@ func (d *Dispatch) Unsubscribe(s SubscriberID, w WaitListID) bool {
 // take a delivery stands where its waiting time says.
 func (d *Dispatch) find(u *subscriber, w WaitListID) uint32 {
 	if u.canTake() {
-		id, i := uint32(0), d.waitList(w).line(u.class)
-		if i >= 0 {
-			id = d.waitList(w).lines[i].last
+		id := uint32(0)
+		if l := d.line(d.waitList(w), u.class, false); l != nil {
+			id = l.last
 		}
 		for id != 0 && d.since(id) > u.since {
 			id = d.subscriptions.At(id).listPrev
@@ -212,20 +245,30 @@ func (d *Dispatch) Credits(s SubscriberID) uint32 {
 // Waiting returns the subscriber that gets the next packet of a queue: the one that has waited
 // longest, of those whose class takes one. False when none does. takes is asked at most once for a
 // class, in the order in which they would get it. It gets the number that it returned for that
-// class the last time, while somebody of it waited all along, and 0 the first time.
-func (d *Dispatch) Waiting(list WaitListID, takes func(c Class, asked uint64) (uint64, bool)) (SubscriberID, bool) {
-	lines := d.waitList(list).lines
+// class the last time, while somebody of it waited all along, and 0 the first time. A class with a
+// key that takes nothing sleeps then, until it is woken. Those whose Key.Gate is not below open are
+// not asked.
+func (d *Dispatch) Waiting(list WaitListID, open int, takes func(c Class, asked uint64) (uint64, bool)) (SubscriberID, bool) {
+	lines, keyed := d.waitList(list).lines, d.waitList(list).keyed
 	if len(lines) > 1 {
 		slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(d.since(a.first), d.since(b.first)) })
 	}
-	for i := range lines {
-		l := &lines[i]
+	for {
+		var l *line
+		switch first := keyed.first(open); {
+		case len(lines) > 0 && (first == nil || d.since(lines[0].first) < first.since):
+			l, lines = &lines[0], lines[1:]
+		case first == nil:
+			return 0, false
+		default:
+			l = &first.line
+		}
 		asked, ok := takes(l.class, l.asked)
 		if l.asked = asked; ok {
 			return d.subscriptions.At(l.first).subscriber, true
 		}
+		l.sleep()
 	}
-	return 0, false
 }
 
 // Spend uses one credit for a delivery. A subscriber that can take another one goes to the end of
@@ -264,6 +307,9 @@ func (d *Dispatch) Lists(s SubscriberID, dst []WaitListID) []WaitListID {
 // Subscribers appends the subscribers of a wait list to dst: first those that can take a delivery.
 func (d *Dispatch) Subscribers(w WaitListID, dst []SubscriberID) []SubscriberID {
 	for _, l := range d.waitList(w).lines {
+		dst = d.subscribersOf(l.list, dst)
+	}
+	for _, l := range d.waitList(w).keyed.inOrder() {
 		dst = d.subscribersOf(l.list, dst)
 	}
 	return d.subscribersOf(d.waitList(w).idle, dst)
@@ -329,15 +375,10 @@ func (d *Dispatch) unsubscribe(u *subscriber, id uint32) {
 func (d *Dispatch) addToList(id uint32, waiting bool) {
 	n := d.subscriptions.At(id)
 	w := d.waitList(n.to)
-	l := &w.idle
+	l, of := &w.idle, (*line)(nil)
 	if waiting {
-		class := d.subscribers.At(uint32(n.subscriber)).class
-		i := w.line(class)
-		if i < 0 {
-			i = len(w.lines)
-			w.lines = append(w.lines, line{class: class})
-		}
-		l = &w.lines[i].list
+		of = d.line(w, d.subscribers.At(uint32(n.subscriber)).class, true)
+		l = &of.list
 	}
 	n.listPrev, n.listNext = l.last, 0
 	for waiting && n.listPrev != 0 && d.since(n.listPrev) > d.since(id) {
@@ -353,6 +394,9 @@ func (d *Dispatch) addToList(id uint32, waiting bool) {
 	} else {
 		l.last = id
 	}
+	if waiting {
+		of.follow(d.since(l.first))
+	}
 }
 
 // since is when the subscriber of a subscription began to wait.
@@ -364,10 +408,10 @@ func (d *Dispatch) since(id uint32) uint64 {
 func (d *Dispatch) removeFromList(id uint32, waiting bool) {
 	n := d.subscriptions.At(id)
 	w := d.waitList(n.to)
-	l, i := &w.idle, 0
+	l, of := &w.idle, (*line)(nil)
 	if waiting {
-		i = w.line(d.subscribers.At(uint32(n.subscriber)).class)
-		l = &w.lines[i].list
+		of = d.line(w, d.subscribers.At(uint32(n.subscriber)).class, false)
+		l = &of.list
 	}
 	if n.listPrev != 0 {
 		d.subscriptions.At(n.listPrev).listNext = n.listNext
@@ -379,8 +423,10 @@ func (d *Dispatch) removeFromList(id uint32, waiting bool) {
 	} else {
 		l.last = n.listPrev
 	}
-	if waiting && l.first == 0 {
-		w.lines[i] = w.lines[len(w.lines)-1]
-		w.lines = w.lines[:len(w.lines)-1]
+	switch {
+	case waiting && l.first != 0:
+		of.follow(d.since(l.first))
+	case waiting:
+		w.removeLine(of)
 	}
 }

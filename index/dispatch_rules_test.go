@@ -2,6 +2,7 @@ package index
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -13,7 +14,7 @@ type dispatchBench struct {
 
 // first returns the first in a wait list whose class is one of these.
 func (d *dispatchBench) first(q WaitListID, classes ...Class) SubscriberID {
-	s, _ := d.Waiting(q, func(c Class, asked uint64) (uint64, bool) { return asked, slices.Contains(classes, c) })
+	s, _ := d.Waiting(q, 3, func(c Class, asked uint64) (uint64, bool) { return asked, slices.Contains(classes, c) })
 	return s
 }
 
@@ -29,7 +30,8 @@ func (d *dispatchBench) waits(q WaitListID, want SubscriberID) {
 func checkDispatch(t *testing.T, rules map[string]func(d *dispatchBench, a, b SubscriberID)) {
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
-			d := NewDispatch()
+			keys := func(c Class) Key { return Key{By: []string{"all", strings.Repeat("k", int(c/2))}[:min(c/2, 1)*2]} }
+			d := NewDispatch(keys)
 			d.AddList()
 			d.AddList()
 			rule(&dispatchBench{d, t}, d.Add(0), d.Add(1))
@@ -108,7 +110,7 @@ func TestWaitListRules(t *testing.T) {
 			d.Subscribe(a, q)
 			d.Credit(a, 1)
 			for _, want := range []uint64{0, 7} {
-				d.Waiting(q, func(_ Class, asked uint64) (uint64, bool) {
+				d.Waiting(q, 3, func(_ Class, asked uint64) (uint64, bool) {
 					if asked != want {
 						d.t.Errorf("asked with %d, want %d", asked, want)
 					}
@@ -116,7 +118,7 @@ func TestWaitListRules(t *testing.T) {
 				})
 			}
 			d.AskAnew(q)
-			d.Waiting(q, func(_ Class, asked uint64) (uint64, bool) {
+			d.Waiting(q, 3, func(_ Class, asked uint64) (uint64, bool) {
 				if asked != 0 {
 					d.t.Errorf("asked anew with %d", asked)
 				}
@@ -146,7 +148,7 @@ func TestWaitListRules(t *testing.T) {
 		"a class is asked from where it was asked last, while somebody of it waits": func(d *dispatchBench, a, b SubscriberID) {
 			ask := func(want uint64) {
 				d.t.Helper()
-				d.Waiting(q, func(c Class, asked uint64) (uint64, bool) {
+				d.Waiting(q, 3, func(c Class, asked uint64) (uint64, bool) {
 					if asked != want {
 						d.t.Errorf("asked with %d, want %d", asked, want)
 					}
@@ -167,6 +169,32 @@ func TestWaitListRules(t *testing.T) {
 			d.Subscribe(next, q)
 			d.Credit(next, 1)
 			ask(0)
+		},
+		"of many classes with keys of their own only those are asked that are woken": func(d *dispatchBench, a, b SubscriberID) {
+			const many = 1000
+			for c := range Class(many) {
+				s := d.Add(2 * (c + 1))
+				d.Subscribe(s, q)
+				d.Credit(s, 1)
+			}
+			ask := func(want int) {
+				d.t.Helper()
+				asked := 0
+				d.Waiting(q, 3, func(Class, uint64) (uint64, bool) { asked++; return 7, false })
+				if asked != want {
+					d.t.Errorf("%d classes are asked, want %d", asked, want)
+				}
+			}
+			ask(many)
+			ask(0)
+			d.Wake(q, []byte("kk"), 8)
+			d.Wake(q, []byte("kkk"), 8)
+			d.Wake(q, []byte("other"), 8)
+			ask(2)
+			d.Wake(q, []byte("all"), 8)
+			ask(1) // the first, when nothing else was found by it
+			d.AskAnew(q)
+			ask(many)
 		},
 		"a paused subscriber is passed over and comes back last": func(d *dispatchBench, a, b SubscriberID) {
 			for _, s := range []SubscriberID{a, b} {

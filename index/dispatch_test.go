@@ -26,7 +26,41 @@ type dispatchModel struct {
 	held  map[SubscriberID]*modelSubscriber
 	lists map[WaitListID]bool
 	clock int
-	asked map[[2]uint32]uint64
+	lines map[modelLineID]*modelLine // of those who can take a delivery
+	asked uint64                     // counts what classes return
+}
+
+// modelLineID says whose line it is: that of a class in a list.
+type modelLineID struct {
+	w WaitListID
+	c Class
+}
+
+type modelLine struct {
+	asked  uint64
+	sleeps bool
+}
+
+// modelKeys are the keys of the classes. The first two have none.
+var modelKeys = []Key{{}, {Gate: 1}, {[]string{"a"}, 0}, {[]string{"a", "b"}, 0}, {[]string{"b", "a", "c"}, 1}, {[]string{"b"}, 2}}
+
+// line returns what the model knows of a line, which is new if it knows nothing.
+func (m *dispatchModel) line(w WaitListID, c Class) *modelLine {
+	id := modelLineID{w, c}
+	if m.lines[id] == nil {
+		m.lines[id] = &modelLine{}
+	}
+	return m.lines[id]
+}
+
+// first returns who waits longest of a class in a list, and since when; 0 if nobody does.
+func (m *dispatchModel) first(w WaitListID, c Class) (first SubscriberID, since int) {
+	for _, id := range m.of(w, c) {
+		if at := m.held[id].since[w]; first == 0 || at < since {
+			first, since = id, at
+		}
+	}
+	return first, since
 }
 
 // toEnd puts a subscriber at the end of the wait lists.
@@ -35,7 +69,20 @@ func (m *dispatchModel) toEnd(s *modelSubscriber) {
 	s.waiting = m.clock
 	for q := range s.since {
 		s.since[q] = m.clock
+		if len(m.of(q, s.class)) == 1 { // it is alone in a new line
+			delete(m.lines, modelLineID{q, s.class})
+		}
 	}
+}
+
+// of returns those of a class that can take a delivery of a list.
+func (m *dispatchModel) of(w WaitListID, c Class) (all []SubscriberID) {
+	for id, s := range m.held {
+		if _, ok := s.since[w]; ok && s.class == c && s.canTake() {
+			all = append(all, id)
+		}
+	}
+	return all
 }
 
 // change calls f and, if that makes a known subscriber wait, puts it at the end of its wait lists.
@@ -51,7 +98,7 @@ func (m *dispatchModel) change(s *modelSubscriber, f func()) {
 
 // pick names a subscriber, an unknown one now and then.
 func (m *dispatchModel) pick(t *rapid.T) (SubscriberID, *modelSubscriber) {
-	id := SubscriberID(rapid.Uint32Range(0, 6).Draw(t, "subscriber"))
+	id := SubscriberID(rapid.Uint32Range(0, 8).Draw(t, "subscriber"))
 	return id, m.held[id]
 }
 
@@ -89,21 +136,38 @@ func (m *dispatchModel) RemoveList(t *rapid.T) {
 func (m *dispatchModel) AskAnew(t *rapid.T) {
 	w := m.list(t)
 	m.d.AskAnew(w)
-	for c := range uint32(3) {
-		m.asked[[2]uint32{uint32(w), c}] = 0
+	for id := range m.lines {
+		if id.w == w {
+			m.lines[id] = &modelLine{}
+		}
+	}
+}
+
+func (m *dispatchModel) Wake(t *rapid.T) {
+	w, by := m.list(t), rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "by")
+	m.asked++
+	m.d.Wake(w, []byte(by), m.asked)
+	for id, l := range m.lines {
+		if k := m.d.waitList(w).keyed; id.w == w && l.sleeps && k.byClass[id.c].by == by {
+			*l = modelLine{asked: m.asked}
+		}
 	}
 }
 
 func (m *dispatchModel) Add(t *rapid.T) {
-	if len(m.held) == 5 {
+	if len(m.held) == 8 {
 		t.Skip("enough subscribers")
 	}
-	class := Class(rapid.IntRange(0, 2).Draw(t, "class"))
-	id := m.d.Add(class)
+	m.add(t, Class(rapid.IntRange(0, len(modelKeys)-1).Draw(t, "class")))
+}
+
+func (m *dispatchModel) add(t *rapid.T, c Class) (SubscriberID, *modelSubscriber) {
+	id := m.d.Add(c)
 	if id == 0 || m.held[id] != nil {
 		t.Fatalf("Add gave %d", id)
 	}
-	m.held[id] = &modelSubscriber{class: class, since: map[WaitListID]int{}}
+	m.held[id] = &modelSubscriber{class: c, since: map[WaitListID]int{}}
+	return id, m.held[id]
 }
 
 func (m *dispatchModel) Remove(t *rapid.T) {
@@ -114,7 +178,10 @@ func (m *dispatchModel) Remove(t *rapid.T) {
 
 func (m *dispatchModel) Subscribe(t *rapid.T) {
 	id, s := m.pick(t)
-	q := m.list(t)
+	m.subscribe(t, id, s, m.list(t))
+}
+
+func (m *dispatchModel) subscribe(t *rapid.T, id SubscriberID, s *modelSubscriber, q WaitListID) {
 	want := false
 	if s != nil {
 		_, has := s.since[q]
@@ -143,7 +210,10 @@ func (m *dispatchModel) Unsubscribe(t *rapid.T) {
 
 func (m *dispatchModel) Credit(t *rapid.T) {
 	id, s := m.pick(t)
-	n := rapid.SampledFrom([]uint32{0, 1, 3, ^uint32(0)}).Draw(t, "n")
+	m.credit(id, s, rapid.SampledFrom([]uint32{0, 1, 3, ^uint32(0)}).Draw(t, "n"))
+}
+
+func (m *dispatchModel) credit(id SubscriberID, s *modelSubscriber, n uint32) {
 	m.d.Credit(id, n)
 	m.change(s, func() { s.credits = uint32(min(uint64(s.credits)+uint64(n), 1<<32-1)) })
 }
@@ -180,39 +250,70 @@ func (m *dispatchModel) subscribers(q WaitListID) (n int) {
 	return n
 }
 
-// asks answers for some of the classes. It counts, for each list and class, how often it was
-// asked while somebody of the class waited.
-func (m *dispatchModel) asks(t *rapid.T, q WaitListID, takes int) func(Class, uint64) (uint64, bool) {
-	var asked [3]bool
-	return func(c Class, n uint64) (uint64, bool) {
-		at := [2]uint32{uint32(q), uint32(c)}
-		if asked[c] || n != 0 && n != m.asked[at] {
-			t.Fatalf("class %d of list %d is asked with %d, want %d or 0, and once: %v", c, q, n, m.asked[at], asked[c])
+// asking is one question of Waiting to a class.
+type asking struct {
+	class Class
+	asked uint64
+}
+
+// ask compares whom Waiting asks, with which numbers, and whom it returns.
+func (m *dispatchModel) ask(t *rapid.T, w WaitListID) {
+	open := rapid.IntRange(0, 3).Draw(t, "open")
+	takes := make([]bool, len(modelKeys))
+	var line []Class // the longest waiting first
+	for c := range Class(len(modelKeys)) {
+		takes[c] = rapid.IntRange(0, 4).Draw(t, "takes") == 0
+		if first, _ := m.first(w, c); first != 0 {
+			line = append(line, c)
 		}
-		asked[c] = true
-		m.asked[at] = n + 1
-		return n + 1, takes>>c&1 == 1
+	}
+	slices.SortFunc(line, func(a, b Class) int {
+		_, x := m.first(w, a)
+		_, y := m.first(w, b)
+		return x - y
+	})
+	var want, got []asking
+	var wanted SubscriberID
+	for _, c := range line {
+		l, key := m.line(w, c), modelKeys[c]
+		if key.By != nil && (l.sleeps || key.Gate >= open) {
+			continue
+		}
+		want = append(want, asking{c, l.asked})
+		l.asked = m.asked + uint64(len(want))
+		if l.sleeps = key.By != nil && !takes[c]; takes[c] {
+			wanted, _ = m.first(w, c)
+			break
+		}
+	}
+	first, ok := m.d.Waiting(w, open, func(c Class, asked uint64) (uint64, bool) {
+		got = append(got, asking{c, asked})
+		return m.asked + uint64(len(got)), takes[c]
+	})
+	if m.asked += uint64(len(want)); !slices.Equal(got, want) || first != wanted || ok != (wanted != 0) {
+		t.Fatalf("Waiting(%d, %d) asks %v and returns %d %v, want %v and %d", w, open, got, first, ok, want, wanted)
 	}
 }
 
-// verify compares all that can be asked without changing anything.
+// verify asks each list once, and compares all that can be asked without changing anything.
 func (m *dispatchModel) verify(t *rapid.T) {
-	for q := range m.lists {
-		for takes := range 1 << 3 { // a bit for each class
-			want, best := SubscriberID(0), 0
-			for id, s := range m.held {
-				since, ok := s.since[q]
-				if ok && s.canTake() && takes>>s.class&1 == 1 && (want == 0 || since < best) {
-					want, best = id, since
-				}
-			}
-			if got, ok := m.d.Waiting(q, m.asks(t, q, takes)); got != want || ok != (want != 0) {
-				t.Fatalf("Waiting(%d, %b) = %d %v, want %d", q, takes, got, ok, want)
-			}
+	for id := range m.lines {
+		if !m.lists[id.w] || len(m.of(id.w, id.c)) == 0 {
+			delete(m.lines, id)
+		}
+	}
+	for _, q := range slices.Sorted(maps.Keys(m.lists)) {
+		m.ask(t, q)
+		keyed := slices.ContainsFunc([]Class{2, 3, 4, 5}, func(c Class) bool { return len(m.of(q, c)) > 0 })
+		if m.d.HasKeyed(q) != keyed {
+			t.Fatalf("HasKeyed(%d) = %v, want %v", q, !keyed, keyed)
 		}
 		all := m.d.Subscribers(q, nil)
 		if n := len(all); n != m.subscribers(q) || n != len(slices.Compact(slices.Sorted(slices.Values(all)))) {
 			t.Fatalf("Subscribers(%d) = %v, want %d", q, all, m.subscribers(q))
+		}
+		if again := m.d.Subscribers(q, nil); !slices.Equal(again, all) {
+			t.Fatalf("Subscribers(%d) = %v and then %v", q, all, again)
 		}
 	}
 	links := 0
@@ -236,10 +337,16 @@ func (m *dispatchModel) verify(t *rapid.T) {
 
 func TestDispatchDoesWhatTheNaiveModelDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &dispatchModel{d: NewDispatch(), held: map[SubscriberID]*modelSubscriber{}, lists: map[WaitListID]bool{}, asked: map[[2]uint32]uint64{}}
+		m := &dispatchModel{d: NewDispatch(func(c Class) Key { return modelKeys[c] }), held: map[SubscriberID]*modelSubscriber{}, lists: map[WaitListID]bool{}, lines: map[modelLineID]*modelLine{}}
+		m.AddList(t)
+		for _, c := range rapid.Permutation([]Class{0, 1, 2, 3, 4, 5}).Draw(t, "line") {
+			id, s := m.add(t, c)
+			m.credit(id, s, 1)
+			m.subscribe(t, id, s, m.list(t))
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"Add": m.Add, "Remove": m.Remove, "Subscribe": m.Subscribe, "Unsubscribe": m.Unsubscribe, "AddList": m.AddList, "RemoveList": m.RemoveList,
-			"AskAnew": m.AskAnew, "Credit": m.Credit,
+			"AskAnew": m.AskAnew, "Wake": m.Wake, "Wake more": m.Wake, "Credit": m.Credit,
 			"Spend": m.Spend, "Pause": m.Pause, "Resume": m.Resume, "": m.verify,
 		})
 	})

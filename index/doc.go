@@ -62,6 +62,7 @@
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
 //	shares.go     a queue is shared out by key or tag
 //	select.go     which packet is next: Best, Group, and the words of a selection
+//	lines.go      the subscribers of a class, which may sleep until there is something for them
 //	dispatch.go   Dispatch: which subscriber is next
 //	position.go   how many packets come before one
 //	bystate.go    the packets that cannot be selected, by state: List, Each
