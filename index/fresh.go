@@ -11,6 +11,7 @@ type freshLanes struct {
 	lanes    []LaneID
 	first    uint64 // the number of the first, 1 at least
 	reopened uint64
+	told     uint64 // TellFresh has told of those with lower numbers
 }
 
 // manyFresh is how many lanes are noted at most, about: shares that come back note theirs again.
@@ -92,6 +93,32 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 		}
 	}
 	return at, false
+}
+
+// TellFresh tells of the lanes of a queue that are fresh since the last call, with their numbers.
+// It stops where tell returns false, and done is false if it may have more to tell. With anew these
+// lanes are not all: whoever waits may find something.
+func (x *Index) TellFresh(q QueueID, tell func(at uint64, share, tags string) bool) (anew, done bool) {
+	if !x.hasQueue(q) || x.queues.At(uint32(q)).fresh == nil {
+		return false, true
+	}
+	u := x.queues.At(uint32(q))
+	f := u.fresh
+	anew = f.told < f.reopened
+	for f.told = max(f.told, f.first, f.reopened); f.told < f.end(); f.told++ {
+		l, share := x.lanes.At(uint32(f.lanes[f.told-f.first])), ""
+		if l.queue != q || !l.fresh { // another one has its number now
+			continue
+		}
+		if u.shares != nil {
+			share = u.shares.of(l).name
+		}
+		if !tell(f.told, share, l.tags) {
+			f.told++
+			return anew, false
+		}
+	}
+	return anew, true
 }
 
 // Refresh makes every lane of a queue with selectable packets fresh, with a new number.

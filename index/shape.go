@@ -134,6 +134,7 @@ func (x *Index) endShares(u *queue) {
 	}
 	u.shares = nil
 	x.scheduleWakes(u)
+	x.reopen(u) // who waits for a share waits in vain
 }
 
 // changeShare brings a packet to the share that it belongs to.

@@ -31,10 +31,20 @@ type sharesModel struct {
 	strict, deadHolds bool
 }
 
-// modelTaker is somebody who waits for what a selection takes.
+// modelTaker is somebody who waits for what a selection takes. If it has a share or a filter it may
+// sleep, until fresh lanes wake it.
 type modelTaker struct {
 	Selection
-	asked uint64
+	asked  uint64
+	sleeps bool
+}
+
+// isWoken says that a lane wakes it.
+func (l *modelTaker) isWoken(share, tags string) bool {
+	if l.Share != nil {
+		return share == string(l.Share)
+	}
+	return l.Filter == nil || l.Filter(tags)
 }
 
 type sharePacket struct {
@@ -400,20 +410,47 @@ func (m *sharesModel) Tick(t *rapid.T) {
 
 // Wait begins to wait for what a selection takes. Who finds something at once is told of it.
 func (m *sharesModel) Wait(t *rapid.T) {
-	l := &modelTaker{m.draw(t), 0}
+	l := &modelTaker{Selection: m.draw(t)}
 	m.looks = append(m.looks, l)
 	if _, finds := m.x.Best(m.q, l.Selection); finds {
 		m.x.Refresh(m.q)
 	}
 }
 
+// wake wakes those that fresh lanes may be for, in one go or in several.
+func (m *sharesModel) wake(t *rapid.T) {
+	for more := true; more; {
+		pause := rapid.IntRange(0, 3).Draw(t, "pause") == 0
+		anew, done := m.x.TellFresh(m.q, func(at uint64, share, tags string) bool {
+			for _, l := range m.looks {
+				if l.sleeps && l.isWoken(share, tags) {
+					l.sleeps, l.asked = false, at
+				}
+			}
+			return !pause
+		})
+		for _, l := range m.looks {
+			if anew {
+				l.sleeps, l.asked = false, 0
+			}
+		}
+		more = !done
+	}
+}
+
 // verifyWaits compares who is told of packets with who finds some.
 func (m *sharesModel) verifyWaits(t *rapid.T) {
 	served := false
+	m.wake(t)
 	for _, l := range m.looks {
-		asked, told := m.x.Fresh(m.q, l.Selection, l.asked)
 		best, finds := m.x.Best(m.q, l.Selection)
-		if l.asked = asked; told != finds {
+		told, waits := false, l.Limits && l.Claims && m.x.AtLimit(m.q)
+		if !l.sleeps && !waits {
+			l.asked, told = m.x.Fresh(m.q, l.Selection, l.asked)
+			narrow, wide := m.x.Widths(m.q, false)
+			l.sleeps = !told && (l.Share != nil || l.Filter != nil) && (narrow || wide || !l.Limits)
+		}
+		if told != finds {
 			t.Fatalf("%+v is told %v, and finds %+v %v", l, told, best, finds)
 		}
 		if n := m.x.Ready(m.q, l.Selection, 3); n != len(m.next(l.Selection, 3)) {
