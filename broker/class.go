@@ -57,6 +57,15 @@ func (m *Machine) joinClass(c *Conn, f *Filter, b batchOf, claims bool) {
 	n, known := m.classOf[string(m.keyScratch)]
 	if !known {
 		k := &class{narrow: c.delivery.Fits16, claims: claims, filter: f, key: string(m.keyScratch), least: b.least}
+		if b.least == 0 { // who fills a batch may begin to when another one ends
+			k.found.By = f.foundBy()
+			switch {
+			case claims && f.Share == nil:
+				k.found.Gate = claimGate
+			case claims:
+				k.found.Gate = shareGate
+			}
+		}
 		if last := len(m.freeClasses) - 1; last >= 0 {
 			n, m.freeClasses = m.freeClasses[last], m.freeClasses[:last]
 			m.classes[n] = k
@@ -113,6 +122,46 @@ func (k *class) selectionOf(q *queue) index.Selection {
 	return k.selection
 }
 
+// Those who claim and may sleep stand behind gates that a limit shuts, as they would be asked in
+// vain. Where there are no shares, those who wait for one are let through, and told so.
+const (
+	shareGate = 1 + iota // for those who wait for a share
+	claimGate            // for the others
+	openGates
+)
+
+// openTo returns which gates of a queue are open: those below it.
+func (m *Machine) openTo(q *queue) int {
+	switch {
+	case !m.ix.AtLimit(q.ix):
+		return openGates
+	case !m.sharedOut(q):
+		return claimGate
+	}
+	return shareGate
+}
+
+// wake lets those be asked again who may take what has come to lanes of a queue since the last
+// call. With cut that goes on in the next turn.
+func (m *Machine) wake(w *waiters) (cut bool) {
+	list := w.lists[consumerRole]
+	anew, done := m.ix.TellFresh(w.queue.ix, func(at uint64, share, tags string) bool {
+		m.keyScratch = appendShare(m.keyScratch[:0], share)
+		m.dispatch.Wake(list, m.keyScratch, at)
+		for name, value := "", ""; tags != ""; {
+			name, value, tags = content.CutTag(tags)
+			m.keyScratch = appendTag(m.keyScratch[:0], name, value)
+			m.dispatch.Wake(list, m.keyScratch, at)
+		}
+		m.tx.settled++
+		return m.tx.settled < maxSettled
+	})
+	if anew {
+		m.dispatch.AskAnew(list)
+	}
+	return !done
+}
+
 // nextSubscriber returns who of those that wait for a name gets the next packet of its queue; false
 // if none can take it. Those with a filter are asked about the lanes that got packets since they
 // were asked last. With cut that goes on in the next turn.
@@ -122,8 +171,11 @@ func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool
 	if !narrow && !wide {
 		return 0, false, false
 	}
+	if w.filtered > 0 && m.dispatch.HasKeyed(w.lists[consumerRole]) && m.wake(w) {
+		return 0, false, true
+	}
 	left := false // a narrow one is asked, and there are wide packets only
-	s, ok = m.dispatch.Waiting(w.lists[consumerRole], 3, func(c index.Class, asked uint64) (uint64, bool) {
+	s, ok = m.dispatch.Waiting(w.lists[consumerRole], m.openTo(q), func(c index.Class, asked uint64) (uint64, bool) {
 		k := m.classes[c]
 		left = left || k.narrow && !narrow
 		ok := narrow || !k.narrow
@@ -156,11 +208,11 @@ func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool
 // chargeFilter counts what a filter costs that is asked about lanes of a queue. To pass over a
 // share takes as long as some terms.
 func (m *Machine) chargeFilter(q *queue, f *Filter, lanes int) {
-	terms := len(f.Terms)
-	if terms > 0 && m.sharedOut(q) {
-		terms += 3
+	looks := len(f.Terms)
+	if m.sharedOut(q) {
+		looks += 3
 	}
-	m.tx.settled += lanes * terms
+	m.tx.settled += max(1, lanes*looks)
 }
 
 // settledEnough says that settle goes on in the next turn.

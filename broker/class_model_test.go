@@ -232,7 +232,7 @@ func (m *classModel) drawSelection(t *rapid.T) broker.Selection {
 		End:   rapid.SampledFrom([]broker.End{broker.Newest, broker.Oldest}).Draw(t, "end"),
 		Count: rapid.IntRange(0, 3).Draw(t, "count"), Fits16: rapid.Bool().Draw(t, "narrow"), WithDetails: true,
 	}
-	s.Filter = filtered(rapid.SampledFrom([]string{"", "t eq x", "t ne x", "t ge y", "t lt y", "u ge 2", "t eq x u lt 2"}).Draw(t, "filter"))
+	s.Filter = filtered(rapid.SampledFrom([]string{"", "t eq x", "t eq y", "t ne x", "t ge y", "t lt y", "u ge 2", "t eq x u lt 2", "u eq +1", "u eq 02", "u gt 1 t eq y"}).Draw(t, "filter"))
 	if len(s.Filter.Terms) == 0 {
 		s.Filter = nil
 	}

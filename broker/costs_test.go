@@ -166,6 +166,62 @@ func TestFiltersAreAskedAnewOnlyWhereSettingsMayLetThemTake(t *testing.T) {
 	}
 }
 
+// settledBy is what a push counts that brings tags, with what those who wait take of it.
+func (w *work) settledBy(tags string) (n int) {
+	w.do(func(tx *broker.Tx) error {
+		before := tx.Settled()
+		r := broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("x"), Tags: tagged(tags)}
+		err := tx.Atomic(func() error { return pushError(tx.Push(r)) })
+		n = tx.Settled() - before
+		return err
+	})
+	return n
+}
+
+// waitFor lets a pop with a filter wait.
+func (w *work) waitFor(f *broker.Filter) {
+	c := w.b.Attach(&inbox{}, broker.Selection{})
+	boxOf(c).waits(func(tx *broker.Tx, _ bool) { _, _ = tx.Pop([]byte("q"), broker.Selection{Filter: f}) })
+	w.do(func(tx *broker.Tx) error {
+		return tx.Park(c, broker.Parking{Queues: [][]byte{[]byte("q")}, Filter: f})
+	})
+}
+
+func TestAPushAsksOfManyWhoWaitForTheirOwnOnlyThoseItMayBeFor(t *testing.T) {
+	const many = 1000
+	for _, terms := range []string{"tenant eq %d size lt 5", "tenant eq %d type eq job size lt 5", "type eq job tenant eq %d size lt 5", ""} {
+		w := newWork(t)
+		defer w.close()
+		if terms == "" {
+			w.shareBy("tag:tenant")
+		}
+		for i := range many {
+			f := &broker.Filter{Share: fmt.Append(nil, i)}
+			if terms != "" {
+				f = filtered(fmt.Sprintf(terms, i))
+			}
+			w.waitFor(f)
+		}
+		if n := w.settledBy("size 9 tenant other type job"); n < many { // no limit of the queue has kept anything from them
+			t.Errorf("%q: the first push counts %d, though %d have just begun to wait", terms, n, many)
+		}
+		for _, tenant := range []string{"other", "8", "7", "07"} {
+			if n := w.settledBy("size 9 type job tenant " + tenant); n > 10 {
+				t.Errorf("%q: a push for %s counts %d, want that of one who waits", terms, tenant, n)
+			}
+		}
+	}
+}
+
+func TestAPushIsLookedAtOnceWhereNobodyWaitsForAValueOfItsOwn(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.waitFor(filtered("size lt 5"))
+	if n := w.settledBy("size 9"); n != 1 {
+		t.Errorf("a push counts %d, want 1 term", n)
+	}
+}
+
 func TestATransactionWritesThirtyTwoMiBAgain(t *testing.T) {
 	const size, many = 1_000_000, 40
 	const most = broker.MaxChanged / (1 + size>>11)

@@ -25,6 +25,7 @@ import (
 //
 // A request with a filter can take only what that accepts. The queue asks about the lanes that got
 // packets since it asked before (class.go), so a push costs the same however many lanes there are.
+// Who waits for a share, or for a value of a tag, is asked only where such a lane is among them.
 // A queue that is paused out (admit.go) keeps its packets. A connection with too much outstanding
 // is paused: it leaves the wait lists of all its queues until Resume.
 

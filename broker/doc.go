@@ -28,7 +28,7 @@
 // Rules:
 //
 //	filter.go    which packets a consumer takes
-//	class.go     what those in line take: width and filter
+//	class.go     what those in line take: width and filter, and who of them is asked
 //	alert.go     what is told once, until it is over: old packets, bounds, the disk
 //	bound.go     how much a queue holds at most
 //	admit.go     how calls begin: what they may do with a queue, and whether it takes what comes

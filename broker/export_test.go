@@ -62,6 +62,9 @@ func (tx *Tx) AwaitedBytes() int     { return tx.m.awaitedBytes }
 // Passed is what walks over the index have passed.
 func (tx *Tx) Passed() int { return tx.m.ix.Passed() }
 
+// Settled is how much settle has done in this turn.
+func (tx *Tx) Settled() int { return tx.m.tx.settled }
+
 // Redated is how many queues have dead packets that do not follow their retain-dead yet.
 func (tx *Tx) Redated() int { return len(tx.m.redated) }
 

@@ -49,6 +49,31 @@ func (f *Filter) share() []byte {
 	return f.Share
 }
 
+// foundBy is what all packets have that a filter takes, as appendShare and appendTag name it.
+func (f *Filter) foundBy() (by []string) {
+	if f.Share != nil {
+		by = append(by, string(appendShare(nil, string(f.Share))))
+	}
+	for _, t := range f.Terms {
+		if t.Op == Equal && (f.Least <= 0 || f.Least >= len(f.Terms)) {
+			by = append(by, string(appendTag(nil, t.Tag, t.Value)))
+		}
+	}
+	return by
+}
+
+// appendShare names a share.
+func appendShare(dst []byte, name string) []byte { return append(append(dst, 's'), name...) }
+
+// appendTag names a value of a tag. Values that may be equal have one name, which others may have.
+func appendTag(dst []byte, tag, value string) []byte {
+	dst = append(append(append(dst, 't'), tag...), '=')
+	if n, ok := integer(value); ok {
+		return strconv.AppendInt(dst, n, 10)
+	}
+	return append(dst, value...)
+}
+
 // Term compares a tag with a value: the tag stands at the left. Values are compared by the order
 // that the queue declares for the tag, else as integers if both are such, else as bytes.
 type Term struct {
@@ -197,11 +222,10 @@ func (m *Machine) checkFilter(q *queue, f *Filter) error {
 // checkFilterShare returns ErrNoShares if a filter names a share of a queue that has none, and
 // ErrManyShares if it would be asked about too many.
 func (m *Machine) checkFilterShare(q *queue, f *Filter) error {
-	shared := m.sharedOut(q)
 	switch {
-	case f.Share != nil && !shared && len(settingsOf(q).ShareBy) == 0:
+	case f.Share != nil && !m.sharedOut(q):
 		return ErrNoShares
-	case f.Share == nil && len(f.Terms) > 0 && shared && m.ix.Lanes(q.ix) > MaxLanes:
+	case f.Share == nil && len(f.Terms) > 0 && m.sharedOut(q) && m.ix.Lanes(q.ix) > MaxLanes:
 		return ErrManyShares
 	}
 	return nil

@@ -88,11 +88,41 @@ func TestAFilterMatchesWhatItsTermsSay(t *testing.T) {
 		for range 5 {
 			tags := drawTags(t)
 			text := string(content.AppendTags(nil, tags))
-			if got, want := accepts(text), Matches(f, s.Orders, tags); got != want {
+			got, want := accepts(text), Matches(f, s.Orders, tags)
+			if got != want {
 				t.Fatalf("%+v with orders %q takes %q: %v, want %v", f, s.Orders, tags, got, want)
+			}
+			for _, by := range f.foundBy() {
+				has := slices.ContainsFunc(tags, func(tag content.Tag) bool { return string(appendTag(nil, tag.Name, tag.Value)) == by })
+				if got && !has {
+					t.Fatalf("%+v takes %q, and is found by %q", f, tags, by)
+				}
 			}
 		}
 	})
+}
+
+func TestAFilterIsFoundByWhatAllThatItTakesHave(t *testing.T) {
+	term := func(tag string, op Op, value string) Term { return Term{tag, op, value} }
+	x, seven := term("a", Equal, "x"), term("b", Equal, "+07")
+	for _, row := range []struct {
+		f    Filter
+		want string
+	}{
+		{Filter{Share: []byte("x")}, "sx"},
+		{Filter{Share: []byte{}}, "s"},
+		{Filter{Share: []byte("x"), Terms: []Term{seven}}, "sx tb=7"},
+		{Filter{Terms: []Term{x}}, "ta=x"},
+		{Filter{Terms: []Term{seven}}, "tb=7"},
+		{Filter{Terms: []Term{term("a", Less, "x"), seven, x}}, "tb=7 ta=x"},
+		{Filter{Terms: []Term{x, seven}, Least: 2}, "ta=x tb=7"},
+		{Filter{Terms: []Term{x, seven}, Least: 1}, ""},
+		{Filter{Terms: []Term{term("a", NotEqual, "x"), term("b", GreaterOrEqual, "7")}}, ""},
+	} {
+		if got := strings.Join(row.f.foundBy(), " "); got != row.want {
+			t.Errorf("%+v is found by %q, want %q", row.f, got, row.want)
+		}
+	}
 }
 
 func TestWaitersWithEqualFiltersAreOneClass(t *testing.T) {

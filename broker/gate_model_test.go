@@ -77,26 +77,49 @@ func (m *workModel) compareGates(queue string) {
 	m.same("drained", m.tx.Drained([][]byte{[]byte(queue)}), drained)
 }
 
-// patient is a blocked pop of which the test knows how it ended.
+// patient is a blocked pop, or a claim, of which the test knows how it ended.
 type patient struct {
 	c      *broker.Conn
 	queues [][]byte
 	takes  broker.Selection
+	claims bool
 	ends   []string
 }
 
+// takeable is Takeable for what it takes. Of a queue without shares it may wait for one.
+func (p *patient) takeable(tx *broker.Tx, queue []byte) (int, error) {
+	n, err := tx.Takeable(queue, broker.Claiming(p.takes, p.claims))
+	if errors.Is(err, broker.ErrNoShares) && p.takes.Filter.Share != nil {
+		return 0, nil
+	}
+	return n, err
+}
+
+// isRefused says that a queue with some packets has no shares, of which it waits for one.
+func (p *patient) isRefused(tx *broker.Tx, some int) bool {
+	return slices.ContainsFunc(p.queues, func(q []byte) bool {
+		n, _ := tx.Takeable(q, broker.Selection{})
+		_, err := tx.Takeable(q, p.takes)
+		return errors.Is(err, broker.ErrNoShares) && n >= some
+	})
+}
+
 func (p *patient) Ready(tx *broker.Tx, queue []byte) {
-	if n, err := tx.Takeable(queue, p.takes); n == 0 || err != nil {
+	if n, err := p.takeable(tx, queue); n == 0 || err != nil {
 		p.ends = append(p.ends, "woken for nothing")
 	}
-	_ = reply(p.c)(tx.Pop(queue, p.takes))
+	if p.claims {
+		_ = reply(p.c)(tx.Claim(queue, broker.ClaimRequest{Selection: p.takes, Lease: 30}))
+	} else {
+		_ = reply(p.c)(tx.Pop(queue, p.takes))
+	}
 	p.ends = append(p.ends, "served")
 }
 
 func (p *patient) Expired(*broker.Tx) { p.ends = append(p.ends, "expired") }
 
 func (p *patient) Closed(tx *broker.Tx) {
-	if p.ends = append(p.ends, "told"); !tx.Drained(p.queues) {
+	if p.ends = append(p.ends, "told"); !tx.Drained(p.queues) && !p.isRefused(tx, 0) {
 		p.ends = append(p.ends, "told too early")
 	}
 }
@@ -106,7 +129,7 @@ func drawTag(t *rapid.T) string { return rapid.SampledFrom([]string{"", "1", "2"
 // gateStep makes one call that may open or shut a gate, or bring or take a packet.
 func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job) error {
 	name := []byte(queue)
-	switch rapid.SampledFrom([]string{"push", "push", "ack", "nack", "delete", "pause", "pause", "pause until", "close", "drop", "trim", "move", "rename"}).Draw(t, "call") {
+	switch rapid.SampledFrom([]string{"push", "push", "ack", "nack", "delete", "pause", "pause", "pause until", "close", "drop", "trim", "move", "rename", "share", "share", "limit", "limit"}).Draw(t, "call") {
 	case "push":
 		r := broker.PushRequest{Queue: name, Priority: rapid.Uint32Range(0, 1).Draw(t, "priority"), Delay: max(0, rapid.Int64Range(-20, 20).Draw(t, "delay"))}
 		if value := drawTag(t); value != "" {
@@ -148,7 +171,18 @@ func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job)
 		_, err := tx.Rename(name, []byte("b"))
 		return err
 	case "trim":
-		return tx.Atomic(func() error { return tx.Trim(name, 0, 0) })
+		err := tx.Atomic(func() error { return tx.Trim(name, 0, 0) })
+		if !errors.Is(err, broker.ErrByShares) {
+			return err
+		}
+	case "share":
+		by := rapid.SampledFrom([]string{"", "tag:tag", "tag:tag"}).Draw(t, "by")
+		return tryChange(tx, queue, func(s *broker.Settings) { s.ShareBy = []byte(by) })
+	case "limit":
+		most := rapid.SampledFrom([]int64{0, 1, 2})
+		return tryChange(tx, queue, func(s *broker.Settings) {
+			s.MaxClaimed, s.ShareMaxClaimed = most.Draw(t, "claimed"), most.Draw(t, "of a share")
+		})
 	}
 	return nil
 }
@@ -176,20 +210,23 @@ func TestNobodyWaitsForWhatIsThereOrWillNeverCome(t *testing.T) {
 				claimed = append(claimed, w.claim(names.Draw(t, "queue"), broker.ClaimRequest{Lease: 30})...)
 			},
 			"wait": func(t *rapid.T) {
-				p := &patient{c: w.b.Attach(&inbox{}, broker.Selection{})}
+				p := &patient{c: w.b.Attach(&inbox{}, broker.Selection{}), claims: rapid.Bool().Draw(t, "claims")}
 				if value := drawTag(t); value != "" {
-					p.takes.Filter = filtered("tag eq " + value)
+					p.takes.Filter = filtered("tag " + rapid.SampledFrom([]string{"eq", "eq", "ge"}).Draw(t, "op") + " " + value)
+				}
+				if rapid.IntRange(0, 2).Draw(t, "of a share") == 0 {
+					p.takes.Filter = &broker.Filter{Share: []byte(drawTag(t))}
 				}
 				for _, q := range rapid.SampledFrom([]string{"a", "b", "ab"}).Draw(t, "queues") {
 					p.queues = append(p.queues, []byte(string(q)))
 				}
 				w.do(func(tx *broker.Tx) error {
 					for _, q := range p.queues {
-						if n, err := tx.Takeable(q, p.takes); n > 0 || err != nil {
+						if n, err := p.takeable(tx, q); n > 0 || err != nil {
 							return err
 						}
 					}
-					if drained := tx.Drained(p.queues); drained {
+					if tx.Drained(p.queues) || p.isRefused(tx, 0) {
 						return nil
 					}
 					waiting = append(waiting, p)
@@ -200,7 +237,8 @@ func TestNobodyWaitsForWhatIsThereOrWillNeverCome(t *testing.T) {
 				w.pass(time.Duration(rapid.IntRange(1, 30).Draw(t, "ms")) * time.Millisecond)
 			},
 			"": func(t *rapid.T) {
-				w.barrier()
+				for w.barrier(); w.b.round(); { // until packets are in their shares
+				}
 				waiting = slices.DeleteFunc(waiting, func(p *patient) bool {
 					if len(p.ends) > 1 || p.c.Parked() == (len(p.ends) == 1) {
 						t.Fatalf("a wait for %q ended %q, and it waits: %v", p.queues, p.ends, p.c.Parked())
@@ -210,9 +248,12 @@ func TestNobodyWaitsForWhatIsThereOrWillNeverCome(t *testing.T) {
 				w.do(func(tx *broker.Tx) error {
 					for _, p := range waiting {
 						for _, q := range p.queues {
-							if n, err := tx.Takeable(q, p.takes); n > 0 || err != nil {
+							if n, err := p.takeable(tx, q); n > 0 || err != nil {
 								t.Fatalf("somebody waits for %q, which has %d packets (%v)", q, n, err)
 							}
+						}
+						if p.isRefused(tx, 1) {
+							t.Fatalf("somebody waits for a share of %q, of which one has packets but no shares", p.queues)
 						}
 						if tx.Drained(p.queues) {
 							t.Fatalf("somebody waits for %q, where nothing will come", p.queues)

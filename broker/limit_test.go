@@ -96,6 +96,32 @@ func TestWhoWaitsAtALimitIsServedWhenThereIsRoom(t *testing.T) {
 	}
 }
 
+// Who fills a batch is asked whenever a claim ends, though nothing came that its filter accepts.
+func TestABatchIsFullWhenAClaimMakesRoomForItsLastPacket(t *testing.T) {
+	w := newWork(t)
+	defer w.close()
+	w.limited("", 2, 0)
+	w.tenant("a")
+	j := w.claimOne()
+	w.tenant("b")
+	w.tenant("b")
+	k := &classWaiter{box: &workbox{}, queues: []string{"q"}, fill: 1000}
+	k.s = broker.Selection{Count: 2, Least: 2, MustFind: true, WithDetails: true, Filter: filtered("app eq web")}
+	k.c = w.b.Attach(k.box, broker.Selection{})
+	k.box.waits(func(tx *broker.Tx, _ bool) { _ = tx.Atomic(func() error { return k.claim(tx) }) })
+	w.do(k.claim)
+	w.addTagged("q", "app other", "other")
+	if w.barrier(); len(k.box.replies) != 0 {
+		t.Fatalf("with room for one a batch of two got %+v", k.box.replies)
+	}
+	if err := w.ack(j); err != nil {
+		t.Fatal(err)
+	}
+	if w.barrier(); len(k.box.replies) != 1 || len(k.box.replies[0]) != 2 {
+		t.Errorf("with room for two a batch of two got %+v", k.box.replies)
+	}
+}
+
 // However many filters are asked anew after a limit, a turn asks some of them. Where so many shares
 // came meanwhile that no call may ask them all, who waits is told.
 func TestManyFiltersAtALimitAreAskedInTurns(t *testing.T) {

@@ -21,7 +21,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 		maxAwaited: MaxAwaited,
 		maxRecord:  MaxRecord + max(o.MaxPayload, DefaultMaxPayload) - DefaultMaxPayload,
 		ix:         state.Index, names: state.Names, identify: true, flush: store.Flush(), marks: state.Marks, ended: state.Time, behind: state.Behind,
-		dispatch: index.NewDispatch(func(index.Class) index.Key { return index.Key{} }), awaited: make(map[watched]*waiters), classes: []*class{anyClass: {}, narrowClass: {narrow: true}, claimClass: {claims: true}, narrowClaimClass: {narrow: true, claims: true}}, classOf: make(map[string]index.Class),
+		awaited: make(map[watched]*waiters), classes: []*class{anyClass: {}, narrowClass: {narrow: true}, claimClass: {claims: true}, narrowClaimClass: {narrow: true, claims: true}}, classOf: make(map[string]index.Class),
 		watches: make(map[watched][]*Conn), watchers: make(map[*Conn]struct{}),
 		cursors: make(map[*ListCursor]struct{}), roleHolders: make(map[string]*roleHolder),
 		tails: make(map[watched]int), missedEvents: make(map[source]int), redated: make(map[*queue]index.Place),
@@ -29,6 +29,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 	}
 	m.tx.m = m
 	m.ix.OnProgress(o.Progress)
+	m.dispatch = index.NewDispatch(func(c index.Class) index.Key { return m.classes[c].found })
 	m.marks.NextSeq = max(m.marks.NextSeq, middle+1) // no id and no token is 0, which is false in many languages
 	m.loadQueues(state.Queues)
 	m.loadGarbage(state)

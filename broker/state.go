@@ -311,6 +311,8 @@ type class struct {
 	least   int     // of those who fill a batch: how many packets that has
 	filling int     // of these: how many wait for more than there is
 
+	found index.Key // what wakes them, see wake
+
 	// selection is for the queue that was asked last, as long as that has these settings.
 	selection index.Selection
 	queue     *queue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,13 +25,20 @@ type waiter interface {
 func wait(tx *broker.Tx, c *broker.Conn, w waiter, s broker.Selection, until int64, queues ...[]byte) error {
 	s.MustFind = true
 	_, claims := w.(*classWaiter)
+	if p, is := w.(*patient); is {
+		claims = p.claims
+	}
 	p := broker.Parking{Queues: queues, Filter: s.Filter, Until: until, Claims: claims}
 	s = broker.Claiming(s, claims)
 	boxOf(c).waits(func(tx *broker.Tx, expired bool) {
 		_ = tx.Atomic(func() error {
 			for _, q := range queues {
-				if n, err := tx.Takeable(q, s); n > 0 && err == nil {
+				n, err := tx.Takeable(q, s)
+				if n > 0 && err == nil {
 					w.Ready(tx, q)
+					return nil
+				} else if errors.Is(err, broker.ErrNoShares) {
+					w.Closed(tx)
 					return nil
 				}
 			}
@@ -163,6 +171,30 @@ func TestAWaitWithAFilterIsServedOnlyWithWhatThatAccepts(t *testing.T) {
 	check("by the order", "", "")
 	w.addTagged("q", "class performance", "performance")
 	check("by the order", "[performance]", "")
+}
+
+// One is a pop, and one a claim, for which there is no room.
+func TestWhoWaitsForAShareIsToldOnceThereIsNone(t *testing.T) {
+	for _, claims := range []bool{false, true} {
+		w := newWork(t)
+		defer w.close()
+		w.limited("key", 1, 0)
+		p := &patient{c: w.b.Attach(&inbox{}, broker.Selection{}), claims: claims, queues: [][]byte{[]byte("q")}}
+		p.takes.Filter = &broker.Filter{Share: []byte("a")}
+		w.do(func(tx *broker.Tx) error { return wait(tx, p.c, p, p.takes, 0, p.queues...) })
+		w.tenant("b")
+		w.claimOne()
+		for _, by := range []string{"tag:tenant", ""} {
+			if w.barrier(); len(p.ends) > 0 {
+				t.Fatalf("before share-by %q a wait ended with %q", by, p.ends)
+			}
+			w.limited(by, 1, 0)
+		}
+		w.tenant("b")
+		if w.barrier(); !slices.Equal(p.ends, []string{"told"}) {
+			t.Errorf("a wait for a share of a queue that has none ended with %q", p.ends)
+		}
+	}
 }
 
 func TestAWaitEndsAtItsDeadlineAndNotBefore(t *testing.T) {
