@@ -3,6 +3,7 @@ package broker_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,6 +193,93 @@ func claimed(tx *broker.Tx, r broker.PushRequest, s broker.Selection) error {
 		_, err = tx.Ack(r.Queue, []broker.Receipt{{ID: id, Token: int64(id) + 1}})
 	}
 	return err
+}
+
+// BenchmarkPushBesideThoseWhoWaitForTheirOwn is a push while 10 and 10,000 wait, each for a share
+// or a value of a tag of its own: for nobody, and for one of them, who then waits again. Where all
+// wait for any packet each push is for one of them.
+func BenchmarkPushBesideThoseWhoWaitForTheirOwn(b *testing.B) {
+	for _, what := range []string{"any", "share", "tag"} {
+		b.Run(what, func(b *testing.B) {
+			var beside [2]*besideWaiters
+			for i, n := range []int{10, 10_000} {
+				beside[i] = newBesideWaiters(b, n, what)
+				defer beside[i].br.Close()
+			}
+			for b.Loop() {
+				for _, x := range beside {
+					x.push(b, 0, "none")
+					x.push(b, 1, fmt.Sprint("tenant", x.at*7919%x.n))
+				}
+			}
+			for i, unit := range []string{"nobody", "one"} {
+				few, many := median(beside[0].took[i]), median(beside[1].took[i])
+				b.ReportMetric(few, "ns/"+unit+"-few")
+				b.ReportMetric(many, "ns/"+unit+"-many")
+				b.ReportMetric(many/few, unit+"-ratio")
+			}
+		})
+	}
+}
+
+// besideWaiters measures pushes beside n pops that wait, each for its own.
+type besideWaiters struct {
+	br    *driver
+	n, at int
+	took  [2][]time.Duration
+	next  func(tx *broker.Tx) error // what becomes of the last push
+}
+
+// median is what half of the pushes stay below: others have the processor, too.
+func median(took []time.Duration) float64 {
+	slices.Sort(took)
+	return float64(took[len(took)/2].Nanoseconds())
+}
+
+func newBesideWaiters(b *testing.B, n int, what string) *besideWaiters {
+	x := &besideWaiters{br: benchBroker(b), n: n}
+	s := broker.DefaultSettings()
+	if what == "share" {
+		s.ShareBy = []byte("tag:tenant")
+	}
+	x.do(b, func(tx *broker.Tx) error { return tx.SetSettings([]byte("q"), s) })
+	for i := range n {
+		c, f := x.br.Attach(&inbox{}, broker.Selection{}), &broker.Filter{Share: fmt.Append(nil, "tenant", i)}
+		switch what {
+		case "any":
+			f = nil
+		case "tag":
+			f = filtered(fmt.Sprint("tenant eq tenant", i))
+		}
+		park := func(tx *broker.Tx) error {
+			return tx.Park(c, broker.Parking{Queues: [][]byte{[]byte("q")}, Filter: f})
+		}
+		boxOf(c).waits(func(tx *broker.Tx, _ bool) {
+			if got, err := tx.Pop([]byte("q"), broker.Selection{Filter: f}); err != nil || len(got.Packets) != 1 {
+				b.Errorf("who waits gets %+v, %v", got, err)
+			}
+			x.next = park
+		})
+		x.do(b, park)
+	}
+	return x
+}
+
+func (x *besideWaiters) do(b *testing.B, fn func(tx *broker.Tx) error) {
+	if err := x.br.Do(fn); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// push measures one push.
+func (x *besideWaiters) push(b *testing.B, which int, tenant string) {
+	x.at++
+	x.next = func(tx *broker.Tx) error { _, err := tx.Pop([]byte("q"), broker.Selection{}); return err }
+	r := broker.PushRequest{Queue: []byte("q"), Priority: 1, Payload: []byte("x"), Tags: tagged("tenant " + tenant)}
+	start := time.Now()
+	x.do(b, func(tx *broker.Tx) error { return pushError(tx.Push(r)) })
+	x.took[which] = append(x.took[which], time.Since(start))
+	x.do(b, x.next)
 }
 
 // BenchmarkPushBesideThoseWhoFill is a push and a pop of its packet while 1,000 claims wait to fill
