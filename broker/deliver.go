@@ -114,8 +114,8 @@ func (m *Machine) deliver(w *waiters) {
 	}
 }
 
-// give makes a delivery from q to a subscriber, unless all that it selects is damaged, or shares
-// that have yet to follow a change of limits are passed over.
+// give makes a delivery from q to a subscriber, unless all that it selects is damaged, or it passes
+// over too many shares that give nothing any more.
 func (m *Machine) give(q *queue, c *Conn) {
 	t, err := m.tx.selectFrom(q, &c.delivery, MaxGroup)
 	if err != nil || len(t.packets) == 0 {

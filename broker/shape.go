@@ -14,10 +14,9 @@ import (
 // change in the turn that asks for it, so a rule is in force when the call returns.
 
 const (
-	// MaxMoves is how many packets follow a change of shape for which nobody asked by ForceSettings:
-	// some 20 ms.
+	// MaxMoves is how many packets follow a change of shape without leave: some 20 ms.
 	MaxMoves = 10_000
-	// MaxForced is how many follow ForceSettings: about a quarter of a minute.
+	// MaxForced is how many follow with leave, which is ForceSettings: about a quarter of a minute.
 	MaxForced = 10_000_000
 	// moveLooks is what each of them costs, see MaxLooks, and each share, which follows limits, too.
 	moveLooks = 16
@@ -49,9 +48,10 @@ func (m *Machine) moves(q *queue, was, now *Settings) int {
 }
 
 // follows is how many packets and shares of a queue follow a change of its settings.
-func (m *Machine) follows(q *queue, was, now *Settings) (n int) {
-	if reshapes(was, now) || limitsOf(was) != limitsOf(now) {
-		n = m.ix.Shares(q.ix) + len(q.shares.all)
+func (m *Machine) follows(q *queue, was, now *Settings) int {
+	n := m.ix.Shares(q.ix) + len(q.shares.all)
+	if n > 0 && !reshapes(was, now) && limitsOf(was) == limitsOf(now) {
+		n = 0
 	}
 	return n + m.moves(q, was, now)
 }

@@ -223,7 +223,7 @@ func TestPacketsBeyondTheLimitOfSharesStayInTheEmptyOne(t *testing.T) {
 	sorted.AddQueue()
 	fill(sorted, q)
 	sorted.ShareBy(q, &ShareRule{})
-	for name, x := range map[string]*Index{"a start": started, "sorting": sorted} {
+	for name, x := range map[string]*Index{"a start": started, "a change": sorted} {
 		x.Push(Entry{Queue: q, Priority: 1, Seq: 1 << 30, Key: []byte("7")}, 0)
 		if shares := x.Shares(q); shares != MaxShareLanes+1 || x.Lanes(q) != MaxShareLanes {
 			t.Errorf("%s made %d shares of %d lanes", name, shares, x.Lanes(q))
