@@ -466,11 +466,12 @@ func TestAClockThatIsSetChangesNoRate(t *testing.T) {
 					w.tenant("a")
 				}
 				w.tenants(9, nil)
-				w.store.control.Time = w.now.Load() // of the last batch
-				w.now.Add(set.Milliseconds())
 				first := 0
 				if starts {
-					w.restart()
+					w.killed(func(*broker.Tx) {})
+				}
+				if w.now.Add(set.Milliseconds()); starts {
+					w.restarted()
 				}
 				if starts && set > 0 {
 					first = 2

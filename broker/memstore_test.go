@@ -21,6 +21,7 @@ type memStore struct {
 	states      map[uint64]content.Delivery
 	notes       map[content.NoteID][]byte
 	control     content.Control
+	clock       func() int64 // of the times of batches; nil: none has one
 	limits      content.Limits
 	level       storage.Level
 	why         string // of the level
@@ -83,6 +84,9 @@ func (s *memStore) Apply(b *content.Batch) error {
 	s.Keys.Apply(b)
 	s.control.Batch++
 	s.control.Marks, _ = b.Marks()
+	if s.clock != nil {
+		s.control.Time = max(s.control.Time, s.clock())
+	}
 	if s.after != nil {
 		s.after(b)
 	}

@@ -102,6 +102,7 @@ const startTime = 1_700_000_000_000
 func newHarness(t tester) *harness {
 	h := &harness{t: t, store: newMemStore()}
 	h.now.Store(startTime)
+	h.store.clock = h.now.Load
 	h.start()
 	return h
 }
