@@ -62,7 +62,7 @@ func (m *Machine) lookAtAlerts() {
 // looked at again.
 func (m *Machine) lookAt(q *queue) (steps int, keep bool) {
 	s, since := settingsOf(q), int64(0)
-	gone := !m.queues.has(q) || q.dropped || m.isFlushed(q)
+	gone := m.isGone(q)
 	if !gone && s.AlertAge > 0 {
 		since, steps = m.since(q)
 	}

@@ -6,8 +6,10 @@ import (
 
 // batch is one group commit: what its calls change in the store.
 type batch struct {
-	ops    *content.Batch
-	claims bool // it gives tokens out, which no start may give out again
+	ops *content.Batch
+	// must says that it is written whatever it has: a start may not give its tokens out again, and
+	// knows by its time how late a slow rate of shares let some take.
+	must   bool
 	puts   puts // the operations of ops that put packets
 	events events
 }

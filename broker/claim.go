@@ -64,7 +64,7 @@ func (tx *Tx) Claim(name []byte, r ClaimRequest) (Found, error) {
 			m.tailEvent(q, p, Event{Kind: EventClaimed, Attempts: int(d.Attempts), Consumer: string(r.Consumer)})
 		}
 	}
-	m.open.claims, m.identify = true, true
+	m.open.must, m.identify = true, true
 	q.taken = tx.now
 	m.changed(q)
 	return m.found, nil

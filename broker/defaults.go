@@ -89,8 +89,11 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	if !q.dropped {
 		m.reshape(q, was)
 	}
-	if l := limitsOf(settingsOf(q)); l != limitsOf(was) {
+	if l, old := limitsOf(settingsOf(q)), limitsOf(was); l != old {
 		m.ix.SetLimits(q.ix, l)
+		if l.ShareGap != old.ShareGap || l.Burst != old.Burst {
+			m.setFrom(q, 0)
+		}
 	}
 	if keep := settingsOf(q).RetainDead; keep != was.RetainDead {
 		m.ix.KeepDead(q.ix, keep)
@@ -101,13 +104,46 @@ func (m *Machine) follow(q *queue) (changed bool) {
 	return true
 }
 
-// spendRates lets the rates of all queues begin with their burst spent: it is the first turn.
+// dueOfOld is a share that an earlier version has written the due of its queue's rate of. While the
+// record has it, each start takes the moment of the shares for unknown.
+type dueOfOld struct {
+	queue *queue
+	share string
+}
+
+// spendRates lets the rates of all queues begin with their burst spent: it is the first turn. Work
+// writes the moments that are new: they must not move with each start.
 func (m *Machine) spendRates() {
+	var moved []*queue
+	var old []dueOfOld
 	for _, q := range m.queues.all {
-		if q != nil {
-			m.ix.Spend(q.ix, m.ended, q.due)
+		if q == nil {
+			continue
+		}
+		if from := m.ix.Spend(q.ix, m.ended, q.due, q.from); from != q.from {
+			q.from, q.stale = from, true
+			moved = append(moved, q)
+		}
+		for _, s := range q.shares.all {
+			if s.Due != 0 && len(s.Rate) == 0 {
+				old = append(old, dueOfOld{q, string(s.Name)})
+			}
 		}
 	}
+	discard(m, moved, func(m *Machine, q *queue) (more bool) {
+		if !m.isGone(q) {
+			m.define(q)
+		}
+		return false
+	})
+	discard(m, old, func(m *Machine, o dueOfOld) (more bool) {
+		if was := o.queue.shares.byName[o.share]; !m.isGone(o.queue) && was != nil && len(was.Rate) == 0 {
+			s := *was
+			s.Due, s.DueGap = 0, 0
+			m.keepShare(o.queue, &s)
+		}
+		return false
+	})
 }
 
 // endOfPause is when the first pause of a queue ends, 0 for never.

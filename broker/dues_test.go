@@ -7,22 +7,25 @@ import (
 	"time"
 
 	"github.com/holdfast-queue/holdfast/broker"
+	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
 const day = 24 * time.Hour
 
-// A server that starts again and again gives one packet a day: never two, and not none either. What
-// is not popped is done at once, so that a share has packets or has none.
+// A server that starts again and again gives one packet a day: never two. The rate of a queue, and
+// the own one of a share, go on; where the rate is that of all shares, a start may have one wait
+// for a day more. What is not popped is done at once, so that a share has packets or has none.
 func TestASlowRateGoesOnAcrossStarts(t *testing.T) {
-	for what, rate := range map[string]func(w *work){
-		"rate":       func(w *work) { w.rated("key", "1/1d", "", 0) },
-		"share-rate": func(w *work) { w.rated("key", "", "1/1d", 0) },
-		"of the share": func(w *work) {
+	for what, c := range map[string]struct {
+		rate func(w *work)
+		most int // eights of an hour between two
+	}{
+		"rate":       {func(w *work) { w.rated("key", "1/1d", "", 0) }, 3},
+		"share-rate": {func(w *work) { w.rated("key", "", "1/1d", 0) }, 6},
+		"of the share": {func(w *work) {
 			w.rated("key", "", "", 0)
-			w.do(func(tx *broker.Tx) error {
-				return tx.SetShare([]byte("q"), broker.Share{Name: []byte("a"), Rate: []byte("1/1d")})
-			})
-		},
+			w.rateOf("a", "1/1d")
+		}, 3},
 	} {
 		for _, starts := range []func(w *work){
 			func(w *work) { w.restart() },
@@ -30,67 +33,53 @@ func TestASlowRateGoesOnAcrossStarts(t *testing.T) {
 		} {
 			for _, leaves := range []bool{false, true} {
 				w := newWork(t)
-				rate(w)
-				for d := range 3 {
-					taken := 0
-					for range 3 {
-						w.tenant("a")
-						starts(w)
-						for range 2 {
-							taken += len(w.tenants(9, nil))
+				c.rate(w)
+				last, least, most := 0, 99, 0
+				for i := range 60 {
+					w.tenant("a")
+					starts(w)
+					w.barrier()
+					for range 2 {
+						for range w.tenants(9, nil) {
+							if last > 0 {
+								least = min(least, i-last)
+							}
+							most, last = max(most, i-last), i
 						}
-						if leaves {
-							w.bulk(broker.Purge([]byte("q"), 0))
-						}
-						w.pass(day / 3)
 					}
-					if taken != 1 {
-						t.Errorf("%s, left empty %v: on day %d it gave %d", what, leaves, d, taken)
+					if leaves {
+						w.bulk(broker.Purge([]byte("q"), 0))
 					}
+					w.pass(day / 3)
+				}
+				if least < 3 || most > c.most {
+					t.Errorf("%s, left empty %v: it gave after %d to %d times 8 h", what, leaves, least, most)
 				}
 			}
 		}
 	}
 }
 
-// The record of a due goes when the due has passed, also where there are packets.
-func TestTheRecordOfADueGoesWhenItHasPassed(t *testing.T) {
-	for _, restarts := range []bool{false, true} {
-		for _, stays := range []bool{false, true} {
-			w := newWork(t)
-			w.rated("key", "", "1/1m", 2)
-			w.weigh("q", "b", 2)
-			for _, key := range []string{"a", "b"} {
-				if w.tenant(key); stays {
-					w.tenant(key)
-					w.tenant(key)
-				}
-			}
-			if w.tenants(9, nil); w.records() != 2 {
-				t.Errorf("the store has %d records of shares, want 2", w.records())
-			}
-			if restarts {
-				w.restart()
-			}
-			for range 2 {
-				w.pass(time.Minute - time.Millisecond)
-				if w.barrier(); stays && w.records() != 2 {
-					t.Errorf("packets stay: before it has passed the store has %d records of shares", w.records())
-				}
-			}
-			if w.pass(time.Second); w.records() != 1 || w.weightOf("q", "b") != 2 {
-				t.Errorf("packets stay %v: the store has %d records of shares, want the weight", stays, w.records())
-			}
-		}
+// A share that rests for its rate alone has no record.
+func TestNoShareHasARecordForItsRateAlone(t *testing.T) {
+	w := newWork(t)
+	w.rated("key", "", "1/1m", 2)
+	w.weigh("q", "b", 2)
+	for _, key := range []string{"a", "b", "a", "b"} {
+		w.tenant(key)
+	}
+	if w.tenants(9, nil); w.records() != 1 || w.weightOf("q", "b") != 2 {
+		t.Errorf("the store has %d records of shares, want the weight", w.records())
 	}
 }
 
-// What a claim cost, and what it was worth when the rate changed, is known after a start.
+// What a claim cost, and what it was worth when the rate changed, is known after a start. Where the
+// rate is that of all shares, they wait for one gap of it.
 func TestAStartKnowsCostsAndChangesOfASlowRate(t *testing.T) {
 	for what, c := range map[string]struct {
-		change string
-		halves int // days
-	}{"the same rate": {"1/1d", 10}, "a raised one": {"1/12h", 1}, "one that was fast": {"1/2d", 4}, "none, and the same again": {"", 0}} {
+		change       string
+		halves, each int // days
+	}{"the same rate": {"1/1d", 10, 2}, "a raised one": {"1/12h", 1, 1}, "one that was fast": {"1/2d", 4, 4}, "none, and the same again": {"", 0, 2}} {
 		for _, of := range []string{"queue", "each share", "one share"} {
 			w := newWork(t)
 			set := func(rate string) {
@@ -126,16 +115,20 @@ func TestAStartKnowsCostsAndChangesOfASlowRate(t *testing.T) {
 			for ; got < 20 && len(w.tenants(1, nil)) == 0; got++ {
 				w.pass(day / 2)
 			}
-			if got != c.halves {
-				t.Errorf("%s, of %s: the next came after %d half days, want %d", what, of, got, c.halves)
+			want := c.halves
+			if of == "each share" {
+				want = c.each
+			}
+			if got != want {
+				t.Errorf("%s, of %s: the next came after %d half days, want %d", what, of, got, want)
 			}
 		}
 	}
 }
 
-// A clock that is behind at a start makes no due longer.
+// A clock that is behind at a start makes no due longer: shares wait for one gap from then on.
 func TestAStartMakesNoDueLonger(t *testing.T) {
-	for _, rates := range [][2]string{{"1/1d", ""}, {"", "1/1d"}} {
+	for rates, wait := range map[[2]string]time.Duration{{"1/1d", ""}: day / 2, {"", "1/1d"}: day} {
 		w := newWork(t)
 		w.rated("key", rates[0], rates[1], 0)
 		w.tenant("a")
@@ -146,7 +139,7 @@ func TestAStartMakesNoDueLonger(t *testing.T) {
 		w.store.control.Time = w.now.Load() // of the last batch
 		w.now.Add(-time.Hour.Milliseconds())
 		w.restart()
-		w.pass(day/2 - time.Second)
+		w.pass(wait - time.Second)
 		if got := w.tenants(1, nil); len(got) != 0 {
 			t.Errorf("%v: %v came too early", rates, got)
 		}
@@ -229,7 +222,7 @@ func TestARateOfDefaultsHoldsForAQueueThatWasEmpty(t *testing.T) {
 // However many names somebody invents, a rate holds for each. Where no more shares may rest nothing
 // is taken of another, and why says so, until there is room.
 func TestNoMoreSharesRestThanMayAndTheRateHoldsForEach(t *testing.T) {
-	for rate, last := range map[string]int{"1/1h": 0, "1/9s": 1} { // packets that a fast one leaves
+	for _, rate := range []string{"1/1h", "1/9s"} {
 		w := newWork(t)
 		w.b.RestAtMost(3)
 		w.rated("key", "", rate, 0)
@@ -259,8 +252,8 @@ func TestNoMoreSharesRestThanMayAndTheRateHoldsForEach(t *testing.T) {
 			t.Errorf("%s: held back: %q", rate, j.HeldBack)
 		}
 		w.tenant("last")
-		if n := pop(); n != last {
-			t.Errorf("%s: of two packets %d were taken, want %d", rate, n, last)
+		if n := pop(); n != 1 {
+			t.Errorf("%s: of two packets %d were taken, want that which leaves one", rate, n)
 		}
 		w.pass(time.Hour)
 		box := w.claimer(&broker.Filter{Share: []byte("last")})
@@ -376,5 +369,183 @@ func TestATrimBeginsNoRateAnew(t *testing.T) {
 				w.restart()
 			}
 		}
+	}
+}
+
+// What happens while the shares of a queue wait after a start neither has them wait longer, nor
+// lets one give twice.
+func TestSharesWaitForOneGapAfterAStartWhateverComesBetween(t *testing.T) {
+	for name, c := range map[string]struct {
+		burst   int64
+		between func(w *work, first job)
+	}{
+		"nothing": {1, func(*work, job) {}},
+		"a cost": {1, func(w *work, first job) {
+			if first.cost = 5; w.ack(first) != nil {
+				w.t.Fatal("the claim has ended")
+			}
+		}},
+		"a lower burst":                        {1000, func(w *work, _ job) { w.rated("key", "", "1/1d", 1) }},
+		"a rate of its own, which is the same": {1, func(w *work, _ job) { w.rateOf("b", "1/1d") }},
+		"a rate of its own where it has no packets": {1, func(w *work, _ job) {
+			w.bulk(broker.Purge([]byte("q"), 0))
+			w.rateOf("b", "1/1d")
+			w.tenant("b")
+		}},
+	} {
+		for starts := range 3 {
+			w := newWork(t)
+			w.rated("key", "", "1/1d", c.burst)
+			w.tenant("a")
+			first := w.claim("q", broker.ClaimRequest{Lease: 2 * day.Milliseconds()})[0]
+			for range c.burst { // the burst is spent
+				w.tenant("b")
+			}
+			if n := len(w.tenants(int(c.burst), nil)); n != int(c.burst) {
+				t.Fatalf("%s: %d were taken, want %d", name, n, c.burst)
+			}
+			w.tenant("b")
+			w.restart()
+			w.barrier()
+			c.between(w, first)
+			for range starts {
+				w.pass(time.Hour)
+				w.restart()
+				w.barrier()
+			}
+			w.pass(day - time.Duration(starts)*time.Hour - time.Minute)
+			if n := len(w.tenants(1, nil)); n != 0 {
+				t.Errorf("%s, %d starts: it gave before a day had passed", name, starts)
+			}
+			w.pass(2 * time.Minute)
+			if c.burst > 1 {
+				w.pass(time.Duration(starts) * time.Hour) // the moment of a rate that was changed is that of the last batch
+			}
+			if n := len(w.tenants(1, nil)); n != 1 {
+				t.Errorf("%s, %d starts: it gave %d after a day", name, starts, n)
+			}
+		}
+	}
+}
+
+// A batch that has nothing else is written for a take of a slow rate: a start knows by it how late
+// that was.
+func TestABatchTellsOfATakeOfASlowShareRate(t *testing.T) {
+	for takes := range 5 {
+		w := newWork(t)
+		w.rated("key", "", "1/1d", 0)
+		atOnce := func() (n int) {
+			w.do(func(tx *broker.Tx) error {
+				_, err := tx.Push(broker.PushRequest{Queue: []byte("q"), Key: []byte("a"), Priority: 1, Payload: []byte("x")})
+				if err != nil {
+					return err
+				}
+				f, err := tx.Pop([]byte("q"), broker.Selection{})
+				n = len(f.Packets)
+				return err
+			})
+			return n
+		}
+		for range takes {
+			w.pass(day)
+			if n := atOnce(); n != 1 {
+				t.Fatalf("%d were taken", n)
+			}
+			w.barrier()
+		}
+		w.killed(func(*broker.Tx) {})
+		w.restarted()
+		w.pass(day - time.Minute)
+		if n := atOnce(); n != 0 {
+			t.Errorf("%d takes: a share gave again in less than a day", takes)
+		}
+	}
+}
+
+// Whatever changed before, a share that gave gives again after a day, and with a start in between
+// after a day from then.
+func TestSharesGiveAgainAfterADay(t *testing.T) {
+	setB := func(rate string) func(tx *broker.Tx) error {
+		return func(tx *broker.Tx) error {
+			return tx.SetShare([]byte("q"), broker.Share{Name: []byte("b"), Weight: 2, Rate: []byte(rate)})
+		}
+	}
+	for name, change := range map[string]func(w *work){
+		"share-by goes, and comes again": func(w *work) {
+			w.restart()
+			w.pass(12 * time.Hour)
+			w.rated("", "", "1/1d", 0)
+			w.rated("key", "", "1/1d", 0)
+			w.tenants(9, nil)
+		},
+		"a record of an earlier version": func(w *work) {
+			w.do(setB("1/1d"))
+			w.barrier()
+			for _, s := range w.shareRecords() {
+				s.Rate, s.Due, s.DueGap = nil, w.now.Load()+day.Milliseconds(), int64(day)
+				var b content.Batch
+				b.PutShare(&s, false)
+				w.store.Keys.Apply(&b)
+			}
+			w.killed(func(*broker.Tx) {})
+			w.restarted()
+		},
+		"a rate of its own in one batch": func(w *work) {
+			w.together(func(tx *broker.Tx) error { return errors.Join(setB("1/2d")(tx), setB("")(tx)) })
+		},
+		"a lower burst of its own rate": func(w *work) {
+			w.rated("key", "", "", 20)
+			w.rateOf("b", "1/1d")
+			for range 20 {
+				w.tenant("b")
+			}
+			w.tenants(20, nil)
+			w.bulk(broker.Purge([]byte("q"), 0))
+			w.restart()
+			w.rated("key", "", "1/1d", 1)
+			w.tenant("b")
+		},
+	} {
+		w := newWork(t)
+		w.rated("key", "", "1/1d", 0)
+		for range 3 {
+			w.tenant("a")
+			w.tenant("b")
+		}
+		w.tenants(9, nil)
+		change(w)
+		hours := 0
+		for ; hours < 60 && len(w.tenants(9, nil)) == 0; hours++ {
+			w.pass(time.Hour)
+			if hours < 20 {
+				w.restart()
+				w.barrier()
+			}
+		}
+		if hours < 24 || hours > 25 {
+			t.Errorf("%s: the next came after %d hours", name, hours)
+		}
+	}
+}
+
+// An empty queue that goes at a start is not written again.
+func TestAStartWritesNoQueueThatGoes(t *testing.T) {
+	w := newWork(t)
+	s := broker.DefaultSettings()
+	s.ShareBy, s.ShareRate = []byte("key"), []byte("1/1m")
+	w.o.Defaults = func(string) *broker.Settings { return &s }
+	w.setDefaults(w.o.Defaults)
+	w.tenant("a")
+	w.replied(func(tx *broker.Tx) error { return reply(w.c)(tx.Pop([]byte("q"), broker.Selection{})) })
+	w.killed(func(*broker.Tx) {})
+	w.pass(time.Hour)
+	w.restarted()
+	for w.b.round() {
+	}
+	w.pass(time.Hour)
+	for w.b.round() {
+	}
+	if n := len(w.store.queues); n != 0 {
+		t.Errorf("the store has %d queues", n)
 	}
 }

@@ -96,22 +96,16 @@ func (m *Machine) loadGarbage(state *recovery.State) {
 	m.loadExpired(state) // last, so that it goes first: what belongs to a packet outlives it
 }
 
-// endRests has Work end the rests and dues of the shares of a queue that is not shared out: nobody
-// would tell their ends. One that has begun since stays.
+// endRests has Work end the rests of the shares of a queue that is not shared out: nobody would
+// tell their ends. One that has begun since stays.
 func (m *Machine) endRests(q *queue) {
 	discard(m, slices.Clone(q.shares.all), func(m *Machine, was *Share) (more bool) {
 		now := q.shares.byName[string(was.Name)]
-		if now == nil || now.HeldUntil == 0 && now.Due == 0 {
-			return false
-		}
-		its := *now
-		if its.HeldUntil == was.HeldUntil {
+		if now != nil && now.HeldUntil != 0 && now.HeldUntil == was.HeldUntil {
+			its := *now
 			its.HeldUntil = 0
+			m.keepShare(q, &its)
 		}
-		if its.Due == was.Due {
-			its.Due, its.DueGap = 0, 0
-		}
-		m.keepShare(q, &its)
 		return false
 	})
 }

@@ -259,6 +259,14 @@ func (w *work) rated(by, rate, shareRate string, burst int64) {
 	}
 }
 
+// rateOf gives a share of q a rate of its own, with an empty one none.
+func (w *work) rateOf(name, rate string) {
+	w.t.Helper()
+	w.do(func(tx *broker.Tx) error {
+		return tx.SetShare([]byte("q"), broker.Share{Name: []byte(name), Rate: []byte(rate)})
+	})
+}
+
 // Each door counts, and what is taken comes evenly.
 func TestTakesKeepToTheRate(t *testing.T) {
 	q := []byte("q")

@@ -46,7 +46,7 @@ func New(store Store, state *recovery.State, o Options) *Machine {
 // began. They come with the batch whose time runs back: a later start knows no more of that.
 func (m *Machine) keepWaits(restored []recovery.Queue) {
 	for _, r := range restored {
-		if r.Due != 0 {
+		if r.Due != 0 || r.SharesFrom != 0 {
 			m.open.ops.PutQueue(m.definition(m.queues.of(r.Index)))
 		}
 		for _, s := range r.Shares {
@@ -101,7 +101,7 @@ func (m *Machine) Take() *Batch {
 	m.keepDues()
 	m.leaveOrigins()
 	t := m.open
-	empty := t.ops.Len() == 0 && !t.claims
+	empty := t.ops.Len() == 0 && !t.must
 	if empty && m.marks.NextSeq <= m.noted.NextSeq && m.marks.LowSeq >= m.noted.LowSeq {
 		m.tellAll(&t.events)
 		if t.used() {
@@ -135,22 +135,23 @@ func (m *Machine) note(ahead bool) content.Marks {
 
 // keepDues notes when the next takes of slow rates are due, with the batch that took.
 func (m *Machine) keepDues() {
-	m.ix.Charged(func(id index.QueueID, name string, ofShare bool, due index.TakeDue) {
-		q, s := m.queues.of(id), Share{Name: []byte(name)}
-		switch {
-		case q.dropped || m.isFlushed(q) || !ofShare && q.due == due:
-			return
-		case !ofShare:
+	m.ix.Charged(func(id index.QueueID, of index.RateOf, name string, due index.TakeDue) {
+		switch q := m.queues.of(id); {
+		case m.isGone(q):
+		case of == index.OfShare:
+			if was := q.shares.byName[name]; was != nil {
+				s := *was
+				s.Due, s.DueGap = due.At, due.Gap
+				m.keepShare(q, &s)
+			}
+		case of == index.OfShares:
+			if m.open.must = true; q.from <= m.tx.steady { // else it was a group or a cost, and not the rate
+				m.setFrom(q, 0)
+			}
+		case q.due != due:
 			q.due, q.stale = due, true
 			m.define(q)
-			return
 		}
-		if was := q.shares.byName[name]; was != nil {
-			s = *was
-		}
-		s.Due, s.DueGap = due.At, due.Gap
-		m.keepShare(q, &s)
-		m.listIdle(q)
 	})
 }
 

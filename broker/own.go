@@ -63,16 +63,11 @@ func (m *Machine) keepShare(q *queue, s *Share) {
 	}
 }
 
-// endRest notes that the rest of a share is over, or that its take is due.
+// endRest notes that the rest of a share is over.
 func (m *Machine) endRest(q *queue, name string) {
 	if was := q.shares.byName[name]; was != nil {
 		s := *was
-		if s.HeldUntil <= m.tx.steady {
-			s.HeldUntil = 0
-		}
-		if s.Due <= m.tx.steady {
-			s.Due, s.DueGap = 0, 0
-		}
+		s.HeldUntil = 0
 		m.keepShare(q, &s)
 	}
 }
@@ -103,7 +98,7 @@ func limitsOwn(s *Share) int {
 	return 1
 }
 
-// restsOnly is 1 for a share that has a rest or a due of its own and nothing besides.
+// restsOnly is 1 for a share that rests and has nothing besides.
 func restsOnly(s *Share) int {
 	if s == nil || !s.OnlyRests() {
 		return 0

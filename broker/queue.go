@@ -19,6 +19,7 @@ func (m *Machine) loadQueues(restored []recovery.Queue) {
 			q.shares.put(s)
 		}
 		m.setName(q, m.names.Make(r.Database, r.Name))
+		q.from = r.SharesFrom
 		if m.refreshName(q); q.entry.Kind() == keyspace.Queue {
 			m.names.SetExpiry(q.entry, r.Expiry)
 		} else {
@@ -217,16 +218,26 @@ func (m *Machine) define(q *queue) {
 	}
 }
 
+// setFrom notes when the shares of a queue give again by its slow rate; 0: one has since.
+func (m *Machine) setFrom(q *queue, at int64) {
+	if q.from != at && !m.isGone(q) {
+		q.from, q.stale = at, true
+		m.define(q)
+	}
+}
+
 // definition returns what the store has of the queue besides its packets.
 func (m *Machine) definition(q *queue) content.Queue {
-	due := q.due.At
-	if due != 0 {
-		due += m.tx.now - m.tx.steady // on the wall clock
+	due, from := q.due.At, q.from
+	for _, at := range [...]*int64{&due, &from} {
+		if *at != 0 {
+			*at += m.tx.now - m.tx.steady // on the wall clock
+		}
 	}
 	return content.Queue{
 		ID: q.id, Database: q.entry.Database(), Name: []byte(q.entry.Name()), Expiry: q.expiry(), Dropped: q.dropped,
 		Settings: q.own, Counters: q.counters, Rest: m.rests.Queues[q.id],
-		Due: due, DueGap: q.due.Gap,
+		Due: due, DueGap: q.due.Gap, SharesFrom: from,
 	}
 }
 
@@ -330,6 +341,9 @@ func (m *Machine) drained(q *queue) bool {
 func (m *Machine) isFlushed(q *queue) bool {
 	return !q.dropped && q.flushes != m.flushes[q.entry.Database()]
 }
+
+// isGone says that nothing of a queue is to be written any more.
+func (m *Machine) isGone(q *queue) bool { return !m.queues.has(q) || q.dropped || m.isFlushed(q) }
 
 // flushesReused says that a new queue would get a number that the flush under way drops.
 func (m *Machine) flushesReused() bool {

@@ -145,7 +145,7 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 	if q != nil {
 		was = q.shares.byName[string(s.Name)]
 	}
-	if was != nil {
+	if was != nil && len(s.Rate) > 0 {
 		s.Due, s.DueGap = was.Due, was.DueGap
 	}
 	switch {
@@ -174,6 +174,9 @@ func (tx *Tx) SetShare(queue []byte, s Share) error {
 		s.Weight = 0
 	}
 	s.Name, s.Rate = bytes.Clone(s.Name), bytes.Clone(s.Rate)
+	if was != nil && len(was.Rate) > 0 && len(s.Rate) == 0 { // it may have given since
+		m.setFrom(q, 0)
+	}
 	m.keepShare(q, &s)
 	m.changed(q)
 	return nil

@@ -125,6 +125,7 @@ func (m *Machine) shareBy(q *queue) {
 	m.ix.ShareBy(q.ix, recovery.ShareRule(settingsOf(q).ShareBy))
 	if len(settingsOf(q).ShareBy) == 0 {
 		m.endRests(q)
+		m.setFrom(q, 0) // no share would know of it, if there are some again
 	} else if !known {
 		for _, own := range q.shares.all {
 			if !own.Empty() && !own.OnlyRests() {

@@ -90,7 +90,6 @@ func (m *Machine) shareRow(q *queue, name string) (row ShareRow, lanes, cost int
 	row.Name = []byte(name)
 	if own := q.shares.byName[name]; own != nil {
 		row.Share = *own
-		row.Due = 0 // what it has for its rate alone is nobody's
 	}
 	row.Weight = max(1, row.Weight)
 	ready, claimed, lanes := m.ix.ShareCounts(q.ix, name)

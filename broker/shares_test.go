@@ -734,11 +734,15 @@ func (w *work) records() (n int) {
 	for w.b.round() {
 	}
 	w.barrier()
-	err := w.store.Shares(func(*content.Share) error { n++; return nil })
-	if err != nil {
+	return len(w.shareRecords())
+}
+
+func (w *work) shareRecords() (all []content.Share) {
+	w.t.Helper()
+	if err := w.store.Shares(func(s *content.Share) error { all = append(all, *s); return nil }); err != nil {
 		w.t.Fatal(err)
 	}
-	return n
+	return all
 }
 
 func TestAWeightGoesWithItsQueue(t *testing.T) {

@@ -207,6 +207,7 @@ type queue struct {
 	orders    map[string]order // of the settings in force, see tags.go
 	counters  Counters
 	due       index.TakeDue        // of its own rate
+	from      int64                // content.Queue.SharesFrom, on the steady clock
 	taken     int64                // when packets were last popped or claimed; 0: not since the start
 	counted   bool                 // listed in Machine.counted
 	roles     [2]*roleHolder       // see role.go
@@ -230,7 +231,7 @@ type shares struct {
 	all    []*Share // in the order of their numbers; of those that are gone some are there, and empty
 	limits int      // those with a limit
 	last   uint64   // number
-	rests  int      // those that have a rest or a due and nothing besides
+	rests  int      // those that rest and have nothing besides
 }
 
 // waiters is who waits for a name. There is one while somebody does.

@@ -404,7 +404,7 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 	x, sh := c.x, u.shares
 	var inHeap, wide [stops]int
 	for s := range sh.each() {
-		if s.resting != (s.num != 0 && (s.isEmpty() || s.kept || s.meter.noted)) {
+		if s.resting != (s.num != 0 && s.isEmpty()) {
 			return nil, fmt.Errorf("index: share %q rests: %v", s.name, s.resting)
 		}
 		if s.num != 0 {

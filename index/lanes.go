@@ -95,7 +95,7 @@ func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 	first := of.home == 0 && of.set == nil
 	id := x.addLane(of, lane{queue: q, share: s, tags: string(tags), wide: wide})
 	if first { // it is of a share
-		u.shares.countResting(s)
+		u.shares.setResting(s, false)
 	}
 	if u.shares != nil {
 		u.shares.countLane(x.lanes.At(uint32(id)), 1)

@@ -32,21 +32,22 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 		return
 	}
 	u := x.queues.At(uint32(q))
-	was := u.rules
-	if was != nil {
+	var was Limits
+	if r := u.rules; r != nil {
+		was = r.Limits
 		x.openAt(u, 0)
 	}
+	burst := l.Burst != was.Burst
 	u.setRules(func(r *rules) { r.Limits = l })
 	if u.rules != nil {
-		x.limitQueue(u)
-	} else if was != nil {
-		x.note(u, &was.meter, nil)
+		x.limitQueue(u, burst)
+	} else if was.Gap >= slowGap {
+		x.note(u, nil)
 	}
 	if sh := u.shares; sh != nil {
-		r := rateOf(l.ShareGap, l.Burst)
-		sh.due = min(sh.due, x.clock+r.burst*r.gap)
+		sh.begins.follow(u.rateOf(0), x.clock, burst)
 		for s := range sh.each() {
-			x.followRate(u, s)
+			x.followRate(u, s, burst)
 		}
 		x.placeShares(u)
 	}
@@ -54,40 +55,52 @@ func (x *Index) SetLimits(q QueueID, l Limits) {
 }
 
 // Spend lets the rates of a queue begin with their burst spent at a moment of the steady clock, in
-// milliseconds, as after a start: nobody knows what was taken until then, but for the dues of slow
-// ones.
-func (x *Index) Spend(q QueueID, at int64, due TakeDue) {
+// milliseconds, as after a start: nobody knows what was taken until then. Slow rates of the queue,
+// and of a share, go on with what is known of them: due, and ShareOwn.Due. A slow rate of shares
+// goes on at a moment, from; 0: not known. Spend returns that: one gap after at at the latest.
+func (x *Index) Spend(q QueueID, at int64, due TakeDue, from int64) int64 {
 	if !x.hasQueue(q) {
-		return
+		return 0
 	}
 	u := x.queues.At(uint32(q))
 	if r := u.rules; r != nil {
 		r.meter.begin(r.rate(), due, at)
-		x.limitQueue(u)
+		x.limitQueue(u, false)
 	}
 	sh := u.shares
 	if sh == nil || u.rules == nil && len(sh.own) == 0 {
-		return
+		return 0
 	}
-	spent := func(gap int64) (m meter) { m.begin(u.rateOf(gap), TakeDue{}, at); return m }
-	sh.due = spent(0).due
-	for s := range sh.each() {
-		s.meter.begin(u.rateOf(s.gap), sh.own[s.name].Due, at)
+	r := u.rateOf(0)
+	if spent := at + (r.gap+999_999)/1_000_000; from == 0 || from > spent {
+		from = spent
+	}
+	if r.gap < slowGap {
+		from = 0
+		sh.begins.begin(r, TakeDue{}, at)
+	} else {
+		sh.begins = opensAt(from*1_000_000, r)
 	}
 	for name, own := range sh.own {
-		if own.Gap > 0 {
-			own.due = spent(own.Gap).due
-			sh.own[name] = own
+		if own.Gap > 0 && sh.byName[name] == nil && sh.rule != nil { // it is there while its meter is ahead
+			sh.setResting(sh.add(name), true)
+		}
+	}
+	for s := range sh.each() {
+		if s.meter = sh.begins; s.gap > 0 {
+			s.meter = meter{}
+			s.meter.begin(u.rate(s), sh.own[s.name].Due, at)
 		}
 	}
 	x.placeShares(u)
+	return from
 }
 
-// limitQueue has the meter of a queue follow its rate.
-func (x *Index) limitQueue(u *queue) {
+// limitQueue has the meter of a queue follow its rate, as followRate that of a share.
+func (x *Index) limitQueue(u *queue, burst bool) {
 	r := u.rules
-	if r.meter.follow(r.rate(), x.clock) {
-		x.note(u, &r.meter, nil)
+	if r.meter.follow(r.rate(), x.clock, burst) {
+		x.note(u, nil)
 	}
 	if r.meter.passes(r.rate(), x.clock) == 0 {
 		x.openAt(u, r.meter.open(r.rate(), x.clock))
@@ -241,7 +254,7 @@ func (x *Index) firstShare(u *queue, s *Selection) *share {
 func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
-	if s.stop == waits || s.rest != 0 || s.kept { // else its moment may be that at which it would be forgotten
+	if s.stop == waits || s.rest != 0 { // else its moment may be that at which it would be forgotten
 		x.wakeAt(u, s, u.opens(s, x.clock))
 	}
 	if was <= s.stop || u.fresh == nil {
@@ -283,7 +296,7 @@ func (x *Index) placeShares(u *queue) {
 			h := sh.heapOf(s)
 			*h = append(*h, shareHead{s.claimed / s.weight, s.pass, s.turn, s})
 		}
-		if s.stop == waits || s.rest != 0 || s.kept {
+		if s.stop == waits || s.rest != 0 {
 			sh.wakes = append(sh.wakes, wake{u.opens(s, x.clock), s})
 		}
 	}

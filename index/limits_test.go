@@ -81,7 +81,7 @@ func TestAShareThatWaitsIsServedThoughShareByChanges(t *testing.T) {
 func TestWhoWaitsIsToldThatALimitIsGone(t *testing.T) {
 	m := newLimited(Limits{ShareGap: second})
 	m.push("a")
-	m.Spend(m.q, m.ms, TakeDue{})
+	m.Spend(m.q, m.ms, TakeDue{}, 0)
 	m.NoteFresh(m.q, true)
 	s := Selection{Limits: true, Share: []byte("a")}
 	asked, told := m.Fresh(m.q, s, 0)
@@ -116,7 +116,7 @@ func TestWhoWaitsIsToldOfWhatComesBackToAShareAtItsLimit(t *testing.T) {
 
 func TestARaisedRateHoldsForSharesThatComeAfterAStart(t *testing.T) {
 	m := newLimited(Limits{ShareGap: 3600 * second})
-	m.Spend(m.q, m.ms, TakeDue{})
+	m.Spend(m.q, m.ms, TakeDue{}, 0)
 	m.limit(Limits{ShareGap: second})
 	m.push("new")
 	if m.pass(1000); m.pops(Selection{}) != 1 {
@@ -340,7 +340,7 @@ func TestRulesThatGoLeaveNothingToWaitFor(t *testing.T) {
 		q := x.AddQueue()
 		set(x, q, true)
 		x.SetClock(1000)
-		x.Spend(q, 1000, TakeDue{})
+		x.Spend(q, 1000, TakeDue{}, 0)
 		x.IsAhead(q)
 		set(x, q, false)
 		for ok := true; ok; {
@@ -356,7 +356,7 @@ func TestRulesThatGoLeaveNothingToWaitFor(t *testing.T) {
 func TestANewShareWaitsForItsRateWhateverItsFirstPacketDoes(t *testing.T) {
 	for _, state := range []State{Ready, Delayed, Claimed, Dead} {
 		m := newLimited(Limits{ShareGap: second})
-		m.Spend(m.q, m.ms, TakeDue{}) // so its burst is spent when it comes
+		m.Spend(m.q, m.ms, TakeDue{}, 0) // so its burst is spent when it comes
 		m.Push(Entry{Queue: m.q, Priority: 1, Seq: 1, Tags: []byte("a"), State: state}, 0)
 		if err := m.Check(); err != nil {
 			t.Errorf("%v: %v", state, err)

@@ -30,10 +30,12 @@ const latest = 1 << 62
 
 // meter is when the next take is due, without the burst. Its zero value is at rest.
 type meter struct {
-	due   int64
-	gap   int64 // of the rate that due goes by; 0: any
-	noted bool  // in Index.charged
+	due int64
+	gap int64 // of the rate that due goes by; 0: any
 }
+
+// opensAt is a meter whose burst is spent: it lets one pass at a moment, and no other before.
+func opensAt(at int64, r rate) meter { return meter{due: at + (r.burst-1)*r.gap + slack, gap: r.gap} }
 
 // TakeDue is when the next take of a slow rate is due, without the burst.
 type TakeDue struct {
@@ -41,7 +43,7 @@ type TakeDue struct {
 	Gap int64 // nanoseconds between takes of the rate that it goes by
 }
 
-// slowGap is how far apart takes are of a rate that is slow, in nanoseconds: dues are kept.
+// slowGap is how far apart takes are of a rate that is slow, in nanoseconds: a start knows of it.
 const slowGap = 10_000_000_000
 
 // dueBy is when the next take is due by a rate that may have changed: as many takes are ahead.
@@ -78,9 +80,9 @@ func (m *meter) open(r rate, now int64) int64 {
 }
 
 // follow lets a meter obey another rate: who was to wait for long waits no longer than that says.
-// slow says that its due is another, and was of a slow rate or is.
-func (m *meter) follow(r rate, now int64) (slow bool) {
-	if m.gap == r.gap {
+// The burst may be another, too. slow says that its due is another, and was of a slow rate or is.
+func (m *meter) follow(r rate, now int64, burst bool) (slow bool) {
+	if m.gap == r.gap && !burst {
 		return false
 	}
 	slow = m.due > now && max(m.gap, r.gap) >= slowGap
@@ -89,9 +91,9 @@ func (m *meter) follow(r rate, now int64) (slow bool) {
 }
 
 // followRate has the meter of a share follow its rate.
-func (x *Index) followRate(u *queue, s *share) {
-	if s.meter.follow(u.rate(s), x.clock) {
-		x.note(u, &s.meter, s)
+func (x *Index) followRate(u *queue, s *share, burst bool) {
+	if s.meter.follow(u.rate(s), x.clock, burst) && s.gap > 0 {
+		x.note(u, s)
 	}
 }
 
@@ -105,45 +107,65 @@ func (m *meter) begin(r rate, d TakeDue, at int64) {
 	}
 }
 
-// charged is a queue or a share whose slow meter has changed.
+// RateOf says whose rate counts a take: that of a queue, the own one of a share, or that of its
+// queue for the shares that have none.
+type RateOf uint8
+
+const (
+	OfQueue RateOf = iota
+	OfShare
+	OfShares
+)
+
+// charged is a slow rate that has another due.
 type charged struct {
 	queue QueueID
-	*share
+	of    RateOf
+	share *share // OfShare
 }
 
-// note has Charged tell of a meter, which is that of a share or, if that is nil, of a queue.
-func (x *Index) note(u *queue, m *meter, s *share) {
-	if !m.noted {
-		m.noted = true
-		x.charged = append(x.charged, charged{x.lanes.At(uint32(u.home)).queue, s})
+// note has Charged tell of the slow rate of a share or, if that is nil, of a queue.
+func (x *Index) note(u *queue, s *share) {
+	c, noted := charged{of: OfQueue}, new(bool)
+	switch {
+	case s != nil && s.gap > 0:
+		c, noted = charged{of: OfShare, share: s}, &s.charged
+	case s != nil:
+		c, noted = charged{of: OfShares}, &u.shares.charged
+	case u.rules != nil:
+		noted = &u.rules.charged
 	}
-	if s != nil {
-		u.shares.countResting(s)
+	if !*noted {
+		*noted, c.queue = true, x.lanes.At(uint32(u.home)).queue
+		x.charged = append(x.charged, c)
 	}
 }
 
-// Charged gives the queues and shares whose slow rates have another due since it was called last.
-// What is to be kept of that comes back with SetShare, and with Spend of a queue.
-func (x *Index) Charged(fn func(q QueueID, share string, ofShare bool, d TakeDue)) {
-	for i := 0; i < len(x.charged); i++ { // SetShare may add some
-		c := x.charged[i]
+// Charged tells which slow rates have counted takes, or have another due, since it was called last.
+// What is to be kept of a due comes back with SetShare, and with Spend of a queue. A share is named
+// where the rate is its own; there is no due of OfShares.
+func (x *Index) Charged(fn func(q QueueID, of RateOf, share string, d TakeDue)) {
+	for _, c := range x.charged {
 		var u *queue
 		if x.hasQueue(c.queue) {
 			u = x.queues.At(uint32(c.queue))
 		}
 		switch {
-		case c.share != nil:
-			if c.meter.noted = false; u == nil || u.shares.at(c.num) != c.share { // it is gone
-				continue
+		case c.of == OfShare:
+			c.share.charged = false
+			if u != nil && u.shares.at(c.share.num) == c.share && c.share.gap > 0 && u.shares.rule != nil { // else it is gone, or its rate
+				fn(c.queue, OfShare, c.share.name, c.share.meter.keep(u.rate(c.share), x.clock))
 			}
-			if u.shares.countResting(c.share); u.shares.rule != nil {
-				fn(c.queue, c.name, true, c.meter.keep(u.rate(c.share), x.clock))
+		case u == nil:
+		case c.of == OfQueue:
+			d := TakeDue{}
+			if r := u.rules; r != nil {
+				r.charged, d = false, r.meter.keep(r.rate(), x.clock)
 			}
-		case u != nil && u.rules != nil:
-			u.rules.meter.noted = false
-			fn(c.queue, "", false, u.rules.meter.keep(u.rules.rate(), x.clock))
-		case u != nil:
-			fn(c.queue, "", false, TakeDue{})
+			fn(c.queue, OfQueue, "", d)
+		case u.shares != nil:
+			u.shares.charged = false
+			fn(c.queue, OfShares, "", TakeDue{})
 		}
 	}
 	clear(x.charged)
@@ -165,10 +187,11 @@ func (x *Index) IsAhead(q QueueID) bool {
 		return false
 	}
 	empty := sh.all[0]
-	if empty.meter.due > x.clock && empty.wake == 0 {
-		x.wakeAt(u, empty, empty.meter.end())
+	until := max(empty.meter.due, sh.begins.due)
+	if until > x.clock && empty.wake == 0 {
+		x.wakeAt(u, empty, (until+999_999)/1_000_000)
 	}
-	return empty.meter.due > x.clock || len(sh.all)-len(sh.free) > 1
+	return until > x.clock || len(sh.all)-len(sh.free) > 1
 }
 
 // end is when a meter is at rest, in milliseconds.
@@ -187,8 +210,8 @@ func (x *Index) GoOn(q QueueID, d TakeDue) {
 	u := x.queues.At(uint32(q))
 	if r := u.rules; r != nil && d.At > 0 {
 		r.meter.due, r.meter.gap = d.At*1_000_000, d.Gap
-		if x.limitQueue(u); r.Gap >= slowGap {
-			x.note(u, &r.meter, nil)
+		if x.limitQueue(u, false); r.Gap >= slowGap {
+			x.note(u, nil)
 		}
 	}
 }
@@ -245,14 +268,14 @@ func (x *Index) takeCounts(u *queue, s *share, n int64) {
 			x.openAt(u, r.meter.open(r.rate(), x.clock))
 		}
 		if r.Gap >= slowGap {
-			x.note(u, &r.meter, nil)
+			x.note(u, nil)
 		}
 	}
 	if s == nil || u.rate(s).gap == 0 {
 		return
 	}
 	if s.meter.charge(u.rate(s), x.clock, n); u.rate(s).gap >= slowGap {
-		x.note(u, &s.meter, s)
+		x.note(u, s)
 	}
 	x.followLimits(u, s)
 }
@@ -267,23 +290,16 @@ func (x *Index) passes(u *queue, s *share, m *meter) int {
 
 // isCrowded says that a take from a share might make it one more than may rest.
 func (x *Index) isCrowded(u *queue, s *share) bool {
-	if u.shares.resting < x.mostResting || s.resting || s.num == 0 {
-		return false
-	}
-	gap := u.rate(s).gap
-	return gap >= slowGap || gap > 0 && s.unfinished <= s.claimed+1
+	return u.shares.resting >= x.mostResting && s.num != 0 && u.rate(s).gap > 0 && s.unfinished <= s.claimed+1
 }
 
-// opens is when the rest of a share ends, or else its meter lets takes pass, or its due has passed
-// that is kept, in milliseconds.
+// opens is when the rest of a share ends, or else its meter lets takes pass, in milliseconds.
 func (u *queue) opens(s *share, now int64) int64 {
 	switch {
 	case s.rest != 0:
 		return s.rest / 1_000_000
 	case s.meter.passes(u.rate(s), now) == 0:
 		return s.meter.open(u.rate(s), now)
-	case s.kept:
-		return max(1, s.meter.end())
 	}
 	return now/1_000_000 + crowdedWait
 }
@@ -291,20 +307,14 @@ func (u *queue) opens(s *share, now int64) int64 {
 // crowdedWait is after how many milliseconds a share that isCrowded is looked at again.
 const crowdedWait = 60_000
 
-// MaxResting is how many shares of a queue may have a due that is kept, or stay without packets for
-// their meters. A take that needs one more finds nothing. Those that took before, and lose their
-// packets then, may be more.
+// MaxResting is how many shares of a queue may stay without packets for their meters. A take that
+// needs one more finds nothing. Those that took before, and lose their packets then, may be more.
 const MaxResting = 250_000
 
 // RestAtMost replaces MaxResting.
 func (x *Index) RestAtMost(n int) { x.mostResting = n }
 
-// countResting notes whether a share counts to MaxResting.
-func (sh *sharing) countResting(s *share) {
-	sh.setResting(s, s.num != 0 && (s.isEmpty() || s.kept || s.meter.noted))
-}
-
-// setResting is countResting for who knows it.
+// setResting notes whether a share counts to MaxResting.
 func (sh *sharing) setResting(s *share, is bool) {
 	switch {
 	case is && !s.resting:
@@ -331,7 +341,7 @@ func (x *Index) leaveShare(u *queue, s *share) {
 // stays is until when a share without packets stays, in milliseconds; 0: it goes.
 func (x *Index) stays(u *queue, s *share) int64 {
 	until := s.rest
-	if until == 0 && (s.kept || u.rate(s).gap != 0 && s.meter.due > x.clock) {
+	if until == 0 && u.rate(s).gap != 0 && s.meter.due > x.clock {
 		until = max(1, s.meter.due)
 	}
 	if u.shares.rule == nil {

@@ -64,6 +64,7 @@ type rules struct {
 	Limits
 	meter    meter
 	opens    int64   // when the meter is looked at again, in milliseconds of the steady clock; 0: never
+	charged  bool    // its meter is in Index.charged
 	keepDead int64   // as of KeepDead
 	strict   *strict // nil: none
 }

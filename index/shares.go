@@ -31,9 +31,7 @@ type ShareOwn struct {
 	MaxClaimed uint32  // 0: as Limits say
 	Gap        int64   // nanoseconds between its takes; 0: as Limits say
 	Rest       int64   // until when it gives nothing, in milliseconds of the steady clock
-	Due        TakeDue // of a slow rate; zero: at rest
-
-	due int64 // of its meter when it comes, since Spend
+	Due        TakeDue // of that gap where it is of a slow rate; zero: at rest
 }
 
 // share is one share of a queue. It exists while it has packets; the empty one always.
@@ -55,7 +53,7 @@ type share struct {
 	meter      meter
 	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
 	twins      *lanes // nil: none, see strict.go
-	kept       bool   // it has a ShareOwn.Due
+	charged    bool   // its meter is in Index.charged
 	resting    bool   // it counts in sharing.resting
 
 	pass uint64
@@ -91,9 +89,11 @@ type sharing struct {
 
 	heaps [stops]shareHeaps
 	wakes tree.Heap[wake, *wake]
-	due   int64  // of the meters of new shares
 	clock uint64 // see turns.go
 	turns uint64 // counts what share.turn names
+
+	begins  meter // that of a share by the queue's rate when it comes, since Spend
+	charged bool  // such a share is in Index.charged
 
 	keepsWorst bool
 	worst      laneHeap // of all lanes, as laneHeaps has them
@@ -112,21 +112,21 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 	}
 	u := x.queues.At(uint32(q))
 	sh := u.shares
-	if r := u.rateOf(own.Gap); own.Gap > 0 {
-		own.due = min(sh.own[name].due, x.clock+r.burst*r.gap)
-	}
+	s, begins, had := sh.byName[name], sh.begins, sh.own[name].Gap
 	sh.keepOwn(name, own)
-	s := sh.byName[name]
 	switch {
 	case s != nil:
 		sh.setOwn(s, own)
-		x.followRate(u, s)
-	case (own.Rest > 0 || own.Due.At > 0) && sh.rule != nil: // it is there to tell when that is over
-		s = sh.add(name)
+	case sh.rule != nil && (own.Rest > 0 || had == 0 && begins.due > x.clock): // it is there to tell when that is over
+		if s = sh.add(name); had == 0 {
+			s.meter = begins
+		}
 	default:
 		return
 	}
-	sh.countResting(s)
+	if x.followRate(u, s, false); s.gap != had && s.gap > 0 { // its due may be what the queue's rate said
+		x.note(u, s)
+	}
 	if x.followLimits(u, s); s.num != 0 && s.isEmpty() {
 		x.leaveShare(u, s)
 	}
@@ -143,15 +143,11 @@ func (sh *sharing) keepOwn(name string, own ShareOwn) {
 	sh.own[name] = own
 }
 
-// setOwn gives a share what it has of its own, and lets its meter go on to the due of that. Its
-// place in the heaps follows.
+// setOwn gives a share what it has of its own. Its place in the heaps follows.
 func (sh *sharing) setOwn(s *share, own ShareOwn) {
 	sh.ownLimits -= s.hasLimits()
 	s.weight, s.maxClaimed, s.gap, s.rest = own.weight(), own.MaxClaimed, own.Gap, own.Rest*1_000_000
 	sh.ownLimits += s.hasLimits()
-	if s.kept = own.Due.At > 0; own.Due.At > s.meter.due/1_000_000+1 { // else it is what the meter said
-		s.meter.due, s.meter.gap = own.Due.At*1_000_000, own.Due.Gap
-	}
 }
 
 // hasLimits is 1 if a share has a limit or a rate of its own, or rests.
@@ -318,9 +314,9 @@ func (sh *sharing) behind(number uint32, name []byte) iter.Seq[*share] {
 // add makes a share.
 func (sh *sharing) add(name string) *share {
 	sh.turns++
-	s := &share{name: name, turn: sh.turns, num: uint32(len(sh.all)), meter: meter{due: sh.due}}
-	if own := sh.own[name]; own.Gap > 0 {
-		s.meter.due = own.due
+	s := &share{name: name, turn: sh.turns, num: uint32(len(sh.all)), meter: sh.begins}
+	if sh.own[name].Gap > 0 { // its own is at rest while it is not there
+		s.meter = meter{}
 	}
 	sh.setOwn(s, sh.own[name])
 	s.pass = sh.clock + oneTurn/uint64(s.weight)

@@ -351,14 +351,15 @@ func (m *sharesModel) Own(t *rapid.T) {
 		s := m.share(name)
 		was := m.gap(s)
 		s.weight, s.maxClaimed, s.rest, s.gap = own.weight(), own.MaxClaimed, own.Rest, own.Gap
-		m.follow(&s.due, was, m.gap(s))
+		m.follow(&s.due, was, m.gap(s), false)
 	}
 	m.forget()
 }
 
-// follow lets a due go by another gap: as many takes are ahead of the next one.
-func (m *sharesModel) follow(due *int64, was, gap int64) {
-	if was == gap {
+// follow lets a due go by another gap or burst: as many takes are ahead of the next one, of one
+// burst at most.
+func (m *sharesModel) follow(due *int64, was, gap int64, burst bool) {
+	if was == gap && !burst {
 		return
 	}
 	now := m.now * 1e6
@@ -377,9 +378,10 @@ func (m *sharesModel) Limit(t *rapid.T) {
 	was := m.limits
 	m.limits = Limits{draw("queue"), draw("share"), gap("gap"), gap("share gap"), rapid.Int64Range(0, 3).Draw(t, "burst")}
 	m.x.SetLimits(m.q, m.limits)
-	m.follow(&m.due, was.Gap, m.limits.Gap)
+	burst := was.Burst != m.limits.Burst
+	m.follow(&m.due, was.Gap, m.limits.Gap, burst)
 	for _, s := range m.shares {
-		m.follow(&s.due, cmp.Or(s.gap, was.ShareGap), m.gap(s))
+		m.follow(&s.due, cmp.Or(s.gap, was.ShareGap), m.gap(s), burst)
 	}
 	m.forget()
 }

@@ -68,14 +68,10 @@ func (x *Index) endWait(q QueueID) (e Event) {
 	}
 	s := sh.wakes[0].share
 	x.wakeAt(u, s, 0)
-	if rested := s.rest != 0 && s.rest <= x.clock; rested || s.kept && s.meter.due <= x.clock {
+	if s.rest != 0 && s.rest <= x.clock {
+		e.Rested, e.HasRested = s.name, true
 		own := sh.own[s.name]
-		if e.Rested, e.HasRested = s.name, true; rested {
-			own.Rest = 0
-		}
-		if s.meter.due <= x.clock {
-			own.Due = TakeDue{}
-		}
+		own.Rest = 0
 		sh.keepOwn(s.name, own)
 		sh.setOwn(s, own)
 	}
@@ -83,7 +79,6 @@ func (x *Index) endWait(q QueueID) (e Event) {
 		x.leaveShare(u, s)
 		return e
 	}
-	sh.countResting(s)
 	x.followLimits(u, s)
 	return e
 }

@@ -275,7 +275,8 @@ func (r *restorer) queue(q content.Queue) error {
 	}
 	r.queues[q.ID] = target{ix: ix}
 	keepRest(&r.state.Rests.Queues, q.ID, q.Rest)
-	q.Name, q.Settings, q.Due = bytes.Clone(q.Name), q.Settings.Clone(), r.noLonger(q.Due)
+	q.Name, q.Settings = bytes.Clone(q.Name), q.Settings.Clone()
+	q.Due, q.SharesFrom = r.noLonger(q.Due), r.noLonger(q.SharesFrom)
 	r.state.Queues = append(r.state.Queues, Queue{Queue: q, Index: ix})
 	s := q.Settings
 	if s == nil && r.Defaults != nil {
@@ -294,7 +295,10 @@ func (r *restorer) queue(q content.Queue) error {
 func (r *restorer) share(s *content.Share) error {
 	all := r.state.Queues
 	at, there := slices.BinarySearchFunc(all, s.Queue, func(q Queue, id uint32) int { return cmp.Compare(q.ID, id) })
-	if !there {
+	if there && s.Due != 0 && len(s.Rate) == 0 { // an earlier version let it give, and knows no SharesFrom
+		all[at].SharesFrom = 0
+	}
+	if !there || s.Empty() {
 		r.state.EndedShares = append(r.state.EndedShares, s.ShareID)
 		return nil
 	}

@@ -169,6 +169,6 @@ func bugs() []Bug {
 		{"a raised rule wakes nobody", "../index/fresh.go", "index TestWhoWaitsIsToldThatALimitIsGone",
 			"if f := u.fresh; f != nil {", "if f := u.fresh; f != nil && len(f.lanes) < 0 {"},
 		{"a rate is full after a start", "../broker/defaults.go", "broker TestAStartMakesNoDueLonger",
-			"m.ix.Spend(q.ix, m.ended, q.due)", "_ = q"},
+			"m.ix.Spend(q.ix, m.ended, q.due, q.from)", "q.from"},
 	}
 }

@@ -234,7 +234,7 @@ func (d *dumper) putQueue(q *content.Queue) error {
 		return err
 	}
 	for _, s := range d.shares[q.ID] {
-		if s.Due = 0; s.Empty() || q.Settings == nil { // a rate begins anew with a load, and where there are no settings a rest ends
+		if s.Empty() || q.Settings == nil { // where there are no settings a rest ends
 			continue
 		}
 		if _, err := d.put(shareRecord(&s), storage.FindingRecord, s.ShareID); err != nil {

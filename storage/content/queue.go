@@ -19,6 +19,9 @@ type Queue struct {
 	Counters Counters // have a record of their own
 	// Due and DueGap are of its own rate, as those of a Share.
 	Due, DueGap int64
+	// SharesFrom is when shares without a rate of their own give again, by a slow rate, in Unix
+	// milliseconds; 0: one has since, it is not known, or there is no such rate.
+	SharesFrom int64
 
 	// New says that no definition of ID is on disk, so that taking the queue back in the same batch
 	// needs no write. When in doubt leave it false. It is not stored.
@@ -38,6 +41,7 @@ const (
 	fieldDatabase = 30 // left out where it is 0
 	fieldDue      = 40 // left out with the next where it is 0
 	fieldDueGap   = 41
+	fieldFrom     = 42 // left out where it is 0
 )
 
 // AppendQueue appends the definition of a queue to dst; its number is in the key.
@@ -54,6 +58,9 @@ func AppendQueue(dst []byte, q *Queue) []byte {
 	if q.Due != 0 {
 		w.int(fieldDue, q.Due)
 		w.int(fieldDueGap, q.DueGap)
+	}
+	if q.SharesFrom != 0 {
+		w.int(fieldFrom, q.SharesFrom)
 	}
 	w.rest(q.Rest)
 	return w.end()
@@ -78,6 +85,8 @@ func DecodeQueue(rec []byte, q *Queue) error {
 			q.Due = r.int()
 		case fieldDueGap:
 			q.DueGap = r.int()
+		case fieldFrom:
+			q.SharesFrom = r.int()
 		default:
 			if !q.readSetting(&r) { // a later version knows it
 				r.keep(&q.Rest)

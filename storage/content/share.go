@@ -26,8 +26,8 @@ type Share struct {
 	Rate       []byte // of its takes, as ParseRate has it; empty: Settings.ShareRate
 	HeldUntil  int64  // until when it gives nothing, in Unix milliseconds; 0: it does
 	HeldBy     string // the consumer that said so; empty: an operator
-	// Due is when its next take is due by a slow rate, without the burst, in Unix milliseconds; 0:
-	// now. DueGap is how far apart takes are by that rate, in nanoseconds.
+	// Due is when its next take is due by its Rate, if that is slow, without the burst, in Unix
+	// milliseconds; 0: now. DueGap is how far apart takes are by that rate, in nanoseconds.
 	Due, DueGap int64
 
 	Rest Rest
@@ -38,16 +38,16 @@ const (
 	MaxShareName = 255
 	// MaxWeight bounds the weight of a share.
 	MaxWeight = 1000
-	// MaxShares bounds the shares of a queue that have something of their own besides a rest or a due.
+	// MaxShares bounds the shares of a queue that have something of their own besides a rest.
 	MaxShares = 10_000
 	// MaxHold bounds a rest, in milliseconds: a day.
 	MaxHold = 24 * 3600 * 1000
 )
 
 // Empty says that nothing is set, so that there is nothing to keep.
-func (s *Share) Empty() bool { return s.HeldUntil == 0 && s.Due == 0 && s.nothingSet() }
+func (s *Share) Empty() bool { return s.HeldUntil == 0 && s.nothingSet() }
 
-// OnlyRests says that it has a rest or a due, and nothing besides.
+// OnlyRests says that it has a rest, and nothing besides.
 func (s *Share) OnlyRests() bool { return !s.Empty() && s.nothingSet() }
 
 func (s *Share) nothingSet() bool {
