@@ -260,7 +260,7 @@ func (tx *Tx) Takeable(name []byte, s Selection) (int, error) {
 	if q == nil || err != nil {
 		return 0, err
 	}
-	if s.Filter != nil || s.claims {
+	if s.Filter != nil || s.claims || s.Fits16 {
 		if _, ok := m.ix.Best(q.ix, m.selection(q, &s)); !ok {
 			return 0, nil
 		}

@@ -132,6 +132,7 @@ func (w *work) gateStep(t *rapid.T, tx *broker.Tx, queue string, claimed *[]job)
 	switch rapid.SampledFrom([]string{"push", "push", "ack", "nack", "delete", "pause", "pause", "pause until", "close", "drop", "trim", "move", "rename", "share", "share", "limit", "limit"}).Draw(t, "call") {
 	case "push":
 		r := broker.PushRequest{Queue: name, Priority: rapid.Uint32Range(0, 1).Draw(t, "priority"), Delay: max(0, rapid.Int64Range(-20, 20).Draw(t, "delay"))}
+		r.Payload = []byte(wide[:rapid.SampledFrom([]int{0, 0, len(wide)}).Draw(t, "bytes")])
 		if value := drawTag(t); value != "" {
 			r.Tags = []broker.PacketTag{{Name: "tag", Value: value}}
 		}
@@ -210,7 +211,8 @@ func TestNobodyWaitsForWhatIsThereOrWillNeverCome(t *testing.T) {
 				claimed = append(claimed, w.claim(names.Draw(t, "queue"), broker.ClaimRequest{Lease: 30})...)
 			},
 			"wait": func(t *rapid.T) {
-				p := &patient{c: w.b.Attach(&inbox{}, broker.Selection{}), claims: rapid.Bool().Draw(t, "claims")}
+				s := broker.Selection{Fits16: rapid.Bool().Draw(t, "narrow")}
+				p := &patient{c: w.b.Attach(&inbox{}, s), takes: s, claims: rapid.Bool().Draw(t, "claims")}
 				if value := drawTag(t); value != "" {
 					p.takes.Filter = filtered("tag " + rapid.SampledFrom([]string{"eq", "eq", "ge"}).Draw(t, "op") + " " + value)
 				}
