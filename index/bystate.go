@@ -146,10 +146,10 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter, share []byte) it
 
 // giveAll yields the packets of open walks, and whether accepts takes each; false if the caller
 // wants no more.
-func (x *Index) giveAll(o *openWalks, accepts func(LaneID) bool, yield func(Packet, bool) bool) bool {
+func (x *Index) giveAll(o *openWalks, accepts func(*lane) bool, yield func(Packet, bool) bool) bool {
 	for len(o.heap) > 0 {
 		_, id := o.heap[0].At()
-		if e := x.entries.At(id); !yield(x.packet(id, e), accepts(e.lane)) {
+		if e := x.entries.At(id); !yield(x.packet(id, e), accepts(x.lanes.At(uint32(e.lane)))) {
 			return false
 		}
 		o.take() // not before: it may open many lanes, and the caller may want no more
@@ -159,16 +159,16 @@ func (x *Index) giveAll(o *openWalks, accepts func(LaneID) bool, yield func(Pack
 
 // oncePerLane asks a filter once a lane, however often it is called. Lanes of other shares than the
 // named one are not accepted; a nil name accepts all.
-func (x *Index) oncePerLane(u *queue, f Filter, share []byte) func(LaneID) bool {
+func (x *Index) oncePerLane(u *queue, f Filter, share []byte) func(*lane) bool {
 	if f == nil && share == nil {
-		return func(LaneID) bool { return true }
+		return func(*lane) bool { return true }
 	}
-	answers := make(map[LaneID]bool)
-	return func(id LaneID) bool {
-		takes, asked := answers[id]
+	answers := make(map[*lane]bool)
+	return func(l *lane) bool {
+		takes, asked := answers[l]
 		if !asked {
-			takes = x.inShare(u, x.lanes.At(uint32(id)), share) && x.accepts(id, f)
-			answers[id] = takes
+			takes = x.inShare(u, l, share) && f.accepts(l)
+			answers[l] = takes
 		}
 		return takes
 	}

@@ -88,7 +88,7 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 		}
 		if l.tree.Count == 0 {
 			l.fresh = false
-		} else if !(s.Fits16 && l.wide) && x.gives(u, l, &s) && x.accepts(id, s.Filter) {
+		} else if !(s.Fits16 && l.wide) && x.gives(u, l, &s) && s.Filter.accepts(l) {
 			return at, true
 		}
 	}
@@ -128,8 +128,8 @@ func (x *Index) Refresh(q QueueID) {
 	}
 	u := x.queues.At(uint32(q))
 	x.clearFresh(u)
-	for lane := range x.takable(u, false) {
-		x.freshen(u, lane)
+	for l := range x.takable(u, false) {
+		x.freshen(u, l)
 	}
 }
 
@@ -167,18 +167,19 @@ func (x *Index) clearFresh(u *queue) {
 // came makes a lane fresh that a packet has come to. If it was empty, who passed it over at a limit
 // is told again.
 func (x *Index) came(u *queue, id LaneID) {
-	if l := x.lanes.At(uint32(id)); l.tree.Count == 1 && u.limitsShares() {
+	l := x.lanes.At(uint32(id))
+	if l.tree.Count == 1 && u.limitsShares() {
 		if l.fresh = false; len(u.fresh.lanes) > manyFresh {
 			x.reopen(u)
 		}
 	}
-	x.freshen(u, id)
+	x.freshen(u, l)
 }
 
 // freshen notes that a lane of a queue gets packets.
-func (x *Index) freshen(u *queue, id LaneID) {
-	if l := x.lanes.At(uint32(id)); !l.fresh {
+func (x *Index) freshen(u *queue, l *lane) {
+	if !l.fresh {
 		l.fresh = true
-		u.fresh.lanes = append(u.fresh.lanes, id)
+		u.fresh.lanes = append(u.fresh.lanes, l.id)
 	}
 }

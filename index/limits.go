@@ -225,9 +225,9 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 		for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
 			for i := 0; i < len(heap) && n < most; i++ {
 				own := 0
-				for lane, t := range x.treesIn(u.giving(heap[i].share), s.Fits16) {
-					if x.accepts(lane, s.Filter) {
-						own += int(t.Count)
+				for l := range x.filledIn(u.giving(heap[i].share), s.Fits16) {
+					if s.Filter.accepts(l) {
+						own += int(l.tree.Count)
 					}
 				}
 				n += min(own, x.allowed(u, s, heap[i].share))
@@ -260,9 +260,9 @@ func (x *Index) followLimits(u *queue, s *share) {
 	if was <= s.stop || u.fresh == nil {
 		return
 	}
-	for lane := range x.treesIn(u.giving(s), false) {
-		x.lanes.At(uint32(lane)).fresh = false
-		x.freshen(u, lane)
+	for l := range x.filledIn(u.giving(s), false) {
+		l.fresh = false
+		x.freshen(u, l)
 	}
 	if len(u.fresh.lanes) > manyFresh {
 		x.reopen(u)

@@ -66,7 +66,7 @@ func (x *Index) Elements(q QueueID, from, n int, dst []Packet) []Packet {
 // next is Next of some lanes, from the side that s.End says.
 func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet {
 	if of.set != nil {
-		o := openWalks{x: x, end: s.End, perStep: passedStep, accepts: x.accepting(s.Filter)}
+		o := openWalks{x: x, end: s.End, perStep: passedStep, accepts: s.Filter.accepting()}
 		o.openLanes(of, s.Fits16)
 		for ; n > 0 && len(o.heap) > 0; skip-- {
 			if id := o.take(); skip <= 0 {
@@ -77,7 +77,7 @@ func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet
 		return dst
 	}
 	home := x.lanes.At(uint32(of.home))
-	if !x.accepts(of.home, s.Filter) || s.Fits16 && home.wide {
+	if !s.Filter.accepts(home) || s.Fits16 && home.wide {
 		return dst
 	}
 	w := x.forest.Walk(&home.tree, s.End)
@@ -95,10 +95,10 @@ func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet
 func (x *Index) Last(q QueueID) Packet {
 	var last tree.Place
 	var id uint32
-	for _, t := range x.trees(x.queues.At(uint32(q)), false) {
+	for l := range x.filled(x.queues.At(uint32(q)), false) {
 		x.forest.Passed += passedPaths
-		end, _ := x.forest.Highest(t)
-		w := x.forest.WalkPriority(t, end.Priority, Oldest)
+		end, _ := x.forest.Highest(&l.tree)
+		w := x.forest.WalkPriority(&l.tree, end.Priority, Oldest)
 		if at, packet := w.At(); id == 0 || at.Priority > last.Priority || at.Priority == last.Priority && at.Seq < last.Seq {
 			last, id = at, packet
 		}
@@ -113,7 +113,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		return 0
 	}
 	u := x.queues.At(uint32(q))
-	trees := x.takable(u, s.Fits16)
+	lanes := x.takable(u, s.Fits16)
 	most = min(most, x.allowed(u, &s, nil))
 	switch {
 	case s.Share != nil && u.shares != nil:
@@ -121,7 +121,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		if of == nil {
 			return 0
 		}
-		trees, most = x.treesIn(u.giving(of), s.Fits16), min(most, x.allowed(u, &s, of))
+		lanes, most = x.filledIn(u.giving(of), s.Fits16), min(most, x.allowed(u, &s, of))
 	case len(s.Share) > 0:
 		return 0
 	case s.Limits && u.limitsShares():
@@ -131,9 +131,9 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 	case s.Filter == nil && !s.Fits16:
 		return min(u.strict().firsts, most)
 	}
-	for lane, t := range trees {
-		if n < most && x.accepts(lane, s.Filter) {
-			n += int(t.Count)
+	for l := range lanes {
+		if n < most && s.Filter.accepts(l) {
+			n += int(l.tree.Count)
 		}
 	}
 	return min(n, most)
@@ -200,8 +200,8 @@ func (a *laneWalk) Moved(uint32) {}
 type openWalks struct {
 	x       *Index
 	end     End
-	from    tree.Place        // at which the walks begin; the zero place is before all
-	accepts func(LaneID) bool // which lanes are opened; nil: all
+	from    tree.Place       // at which the walks begin; the zero place is before all
+	accepts func(*lane) bool // which lanes are opened; nil: all
 	heap    tree.Heap[laneWalk, *laneWalk]
 
 	perLane, perStep int // what to open a lane, and a step among several walks, count as passed
@@ -216,7 +216,7 @@ func (o *openWalks) openLanes(of *lanes, narrow bool) {
 			o.openLane(of.set.wide[o.end], 0)
 		}
 	case of.home == 0, narrow && o.x.lanes.At(uint32(of.home)).wide:
-	case o.accepts == nil || o.accepts(of.home):
+	case o.accepts == nil || o.accepts(o.x.lanes.At(uint32(of.home))):
 		o.open(&o.x.lanes.At(uint32(of.home)).tree)
 	}
 }
@@ -228,7 +228,7 @@ func (o *openWalks) openLane(h laneHeap, i int) {
 		return
 	}
 	o.x.forest.Passed += o.perLane
-	if o.accepts == nil || o.accepts(h[i].lane.id) {
+	if o.accepts == nil || o.accepts(h[i].lane) {
 		t := &h[i].lane.tree
 		if o.from == (tree.Place{}) || !o.end.Earlier(h[i].place(), o.from) {
 			o.heap.Push(laneWalk{Walk: o.x.forest.Walk(t, o.end), at: h[i].place(), heap: h, pos: i + 1})

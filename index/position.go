@@ -65,36 +65,36 @@ type span struct{ from, to tree.Place }
 
 // count is how many selectable packets of some lanes are in some spans.
 func (x *Index) count(of *lanes, spans ...span) (n int) {
-	for _, t := range x.treesIn(of, false) {
+	for l := range x.filledIn(of, false) {
 		x.forest.Passed += passedPaths
 		for _, s := range spans {
-			n += x.forest.Count(t, s.from, s.to)
+			n += x.forest.Count(&l.tree, s.from, s.to)
 		}
 	}
 	return n
 }
 
-// trees gives the lanes of a queue that are not empty, with narrow only the narrow ones.
-func (x *Index) trees(u *queue, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
-	return x.treesOf(u, u.lanesOf, narrow)
+// filled gives the lanes of a queue that are not empty, with narrow only the narrow ones.
+func (x *Index) filled(u *queue, narrow bool) iter.Seq[*lane] {
+	return x.filledOf(u, u.lanesOf, narrow)
 }
 
-// takable is trees for takes.
-func (x *Index) takable(u *queue, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
-	return x.treesOf(u, u.giving, narrow)
+// takable is filled for takes.
+func (x *Index) takable(u *queue, narrow bool) iter.Seq[*lane] {
+	return x.filledOf(u, u.giving, narrow)
 }
 
-func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
+func (x *Index) filledOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq[*lane] {
 	if u.shares == nil {
-		return x.treesIn(of(nil), narrow)
+		return x.filledIn(of(nil), narrow)
 	}
-	return func(yield func(LaneID, *tree.Tree) bool) {
+	return func(yield func(*lane) bool) {
 		for s := range u.shares.each() {
 			if s.num != 0 && s.isEmpty() {
 				continue
 			}
-			for id, t := range x.treesIn(of(s), narrow) {
-				if !yield(id, t) {
+			for l := range x.filledIn(of(s), narrow) {
+				if !yield(l) {
 					return
 				}
 			}
@@ -102,19 +102,19 @@ func (x *Index) treesOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq2
 	}
 }
 
-// treesIn is trees of some lanes.
-func (x *Index) treesIn(of *lanes, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
-	return func(yield func(LaneID, *tree.Tree) bool) {
+// filledIn is filled of some lanes.
+func (x *Index) filledIn(of *lanes, narrow bool) iter.Seq[*lane] {
+	return func(yield func(*lane) bool) {
 		if of.set == nil {
 			if l := x.lanes.At(uint32(of.home)); l.tree.Count > 0 && !(narrow && l.wide) {
-				yield(of.home, &l.tree)
+				yield(l)
 			}
 			return
 		}
 		for _, heap := range [2]laneHeap{of.set.narrow[Newest], of.set.wide[Newest]} {
 			for _, h := range heap {
 				x.forest.Passed++
-				if !yield(h.lane.id, &h.lane.tree) {
+				if !yield(h.lane) {
 					return
 				}
 			}
@@ -128,9 +128,9 @@ func (x *Index) treesIn(of *lanes, narrow bool) iter.Seq2[LaneID, *tree.Tree] {
 // onlyPriority returns the priority of all selectable packets of a queue; false if they have
 // several, or there are none. With one the order of one end is the reverse of the other's.
 func (x *Index) onlyPriority(u *queue) (only uint32, ok bool) {
-	for _, t := range x.trees(u, false) {
-		k, _ := x.forest.Lowest(t)
-		if t.Priorities > 1 || ok && k.Priority != only {
+	for l := range x.filled(u, false) {
+		k, _ := x.forest.Lowest(&l.tree)
+		if l.tree.Priorities > 1 || ok && k.Priority != only {
 			return 0, false
 		}
 		only, ok = k.Priority, true

@@ -107,7 +107,7 @@ func (x *Index) bestIn(of *lanes, s *Selection) uint32 {
 	lane := of.home
 	if of.set != nil {
 		lane = x.bestLane(of.set, s)
-	} else if s.Filter != nil && lane != 0 && !x.accepts(lane, s.Filter) {
+	} else if s.Filter != nil && lane != 0 && !s.Filter.accepts(x.lanes.At(uint32(lane))) {
 		return 0
 	}
 	if lane == 0 {
@@ -157,13 +157,10 @@ func (s *Selection) first(heap laneHeap, i int, best *laneHead) *laneHead {
 // accepts reports whether a filter accepts a lane.
 func (f Filter) accepts(l *lane) bool { return f == nil || f(l.tags) }
 
-// accepts is Filter.accepts for the number of a lane.
-func (x *Index) accepts(id LaneID, f Filter) bool { return f.accepts(x.lanes.At(uint32(id))) }
-
-// accepting is accepts for one filter, nil if that is nil.
-func (x *Index) accepting(f Filter) func(LaneID) bool {
+// accepting is accepts, nil if the filter is.
+func (f Filter) accepting() func(*lane) bool {
 	if f == nil {
 		return nil
 	}
-	return func(l LaneID) bool { return x.accepts(l, f) }
+	return f.accepts
 }

@@ -31,8 +31,8 @@ func (x *Index) members(u *queue) []uint32 {
 			add(&x.byStates.At(u.byState).trees[i])
 		}
 	}
-	for _, t := range x.trees(u, false) {
-		add(t)
+	for l := range x.filled(u, false) {
+		add(&l.tree)
 	}
 	slices.Sort(ids)
 	return ids

@@ -173,8 +173,8 @@ func (x *Index) findInOrder(t *tree.Tree, hash uint64, end End, seq uint64, max 
 
 // findByWalk appends all packets of a queue with a hash.
 func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
-	for _, t := range x.trees(u, false) {
-		for w := x.forest.Walk(t, Oldest); !w.Done(); w.Next() {
+	for l := range x.filled(u, false) {
+		for w := x.forest.Walk(&l.tree, Oldest); !w.Done(); w.Next() {
 			_, id := w.At()
 			if e := x.entries.At(id); e.hash() == hash {
 				dst = append(dst, x.packet(id, e))
@@ -214,8 +214,8 @@ func (x *Index) dropValues(u *queue) {
 func (x *Index) addValues(u *queue) {
 	x.dropValues(u)
 	u.values = new(tree.Tree)
-	for _, t := range x.trees(u, false) {
-		for w := x.forest.Walk(t, Oldest); !w.Done() && u.values != unsearchable; w.Next() {
+	for l := range x.filled(u, false) {
+		for w := x.forest.Walk(&l.tree, Oldest); !w.Done() && u.values != unsearchable; w.Next() {
 			_, id := w.At()
 			x.forest.Passed += passedBuild
 			x.linkValue(u, id, x.entries.At(id))

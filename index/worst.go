@@ -62,8 +62,8 @@ func (x *Index) keepWorst(u *queue) {
 			return
 		}
 		sh.keepsWorst = true
-		for id := range x.trees(u, false) {
-			x.updateHead(&sh.worst, worst, x.lanes.At(uint32(id)))
+		for l := range x.filled(u, false) {
+			x.updateHead(&sh.worst, worst, l)
 		}
 		return
 	}
