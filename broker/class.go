@@ -167,23 +167,17 @@ func (m *Machine) wake(w *waiters) (cut bool) {
 // were asked last. With cut that goes on in the next turn.
 func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool) {
 	q := w.queue
-	narrow, wide := m.ix.Widths(q.ix, false)
-	if !narrow && !wide {
+	if _, some := m.ix.Best(q.ix, index.Selection{Limits: true}); !some {
 		return 0, false, false
 	}
 	if w.filtered > 0 && m.dispatch.HasKeyed(w.lists[consumerRole]) && m.wake(w) {
 		return 0, false, true
 	}
-	left := false // a narrow one is asked, and there are wide packets only
 	s, ok = m.dispatch.Waiting(w.lists[consumerRole], m.openTo(q), func(c index.Class, asked uint64) (uint64, bool) {
-		k := m.classes[c]
-		left = left || k.narrow && !narrow
-		ok := narrow || !k.narrow
-		if k.claims {
-			narrow, wide := m.ix.Widths(q.ix, true)
-			ok = narrow || wide && !k.narrow
-		}
-		if k.filter != nil {
+		k, ok := m.classes[c], false
+		if m.logWide(q, k.narrow); k.filter == nil {
+			_, ok = m.ix.Best(q.ix, k.selectionOf(q))
+		} else {
 			lanes, whole := m.ix.FreshAsks(q.ix, k.selectionOf(q), asked)
 			if (whole || k.filter.Share != nil) && m.checkFilterShare(q, k.filter) != nil {
 				return asked, true // it will be told that there are no shares, or too many
@@ -199,9 +193,6 @@ func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool
 		}
 		return asked, ok && (k.least == 0 || m.mayFill(q, k))
 	})
-	if left {
-		m.logWide(q, &Selection{Fits16: true})
-	}
 	return s, ok, cut
 }
 
@@ -233,12 +224,9 @@ func (m *Machine) mayFill(q *queue, k *class) bool {
 	return n == k.least || n > 0 && k.filling == 0
 }
 
-// logWide logs, once a queue, that a selection leaves packets in it.
-func (m *Machine) logWide(q *queue, s *Selection) {
-	if !s.Fits16 || q.wideLogged {
-		return
-	}
-	if _, wide := m.ix.Widths(q.ix, false); wide {
+// logWide logs, once a queue, that who takes narrow packets alone leaves some in it.
+func (m *Machine) logWide(q *queue, narrow bool) {
+	if narrow && !q.wideLogged && m.ix.WideLanes(q.ix) > 0 {
 		q.wideLogged = true
 		m.log.Warn("packets stay queued: their keys or payloads are too long for the protocol of a consumer",
 			"queue", q.entry.Name(), "limit", MaxNarrow)

@@ -154,7 +154,7 @@ func (m *Machine) bestQueue(c *Conn) *queue {
 		}
 		p, ok := m.best(q, m.selection(q, &c.delivery))
 		if !ok {
-			m.logWide(q, &c.delivery)
+			m.logWide(q, c.delivery.Fits16)
 			continue
 		}
 		if best.ID == 0 || p.Priority < best.Priority ||

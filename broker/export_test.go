@@ -73,8 +73,7 @@ func (tx *Tx) NextQueue() uint32 { return tx.m.marks.NextQueue }
 
 // Gives says that something of a queue seems to be there for who pops.
 func (tx *Tx) Gives(name []byte) bool {
-	narrow, _ := tx.m.ix.Widths(tx.m.queueNamed(name).ix, false)
-	return narrow
+	return tx.m.selects(tx.m.queueNamed(name), &Selection{})
 }
 
 // Settle gives those who wait what calls outside of an Atomic have brought.

@@ -86,7 +86,7 @@ func (m *Machine) selects(q *queue, s *Selection) bool {
 // selectFrom is take for a queue that gives.
 func (tx *Tx) selectFrom(q *queue, s *Selection, most int) (t taken, err error) {
 	m := tx.m
-	m.logWide(q, s)
+	m.logWide(q, s.Fits16)
 	selection := m.selection(q, s)
 	selection.Limit.Packets = most
 	if s.unread {

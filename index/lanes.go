@@ -28,6 +28,7 @@ func (l *lane) FreeLink() *uint32 { return &l.pos[0] }
 // lanes are those of a queue, or of one of its shares; those of the empty share are the queue's.
 type lanes struct {
 	home LaneID   // of a queue its default lane; else the only one, 0 while there are several
+	wide uint32   // of a queue: how many lanes of it, and of all its shares, are wide
 	set  *laneSet // nil while there is only home
 }
 
@@ -96,6 +97,9 @@ func (x *Index) laneFor(q QueueID, s *share, tags []byte, wide bool) LaneID {
 	id := x.addLane(of, lane{queue: q, share: s, tags: string(tags), wide: wide})
 	if first { // it is of a share
 		u.shares.setResting(s, false)
+	}
+	if wide {
+		u.wide++
 	}
 	if u.shares != nil {
 		u.shares.countLane(x.lanes.At(uint32(id)), 1)
@@ -214,6 +218,9 @@ func (x *Index) leaveLane(e *entry) {
 	if l.packets--; l.packets > 0 || u.home == e.lane {
 		return
 	}
+	if l.wide {
+		u.wide--
+	}
 	if u.shares != nil {
 		u.shares.countLane(l, -1)
 	}
@@ -250,28 +257,15 @@ func (x *Index) dropLane(of *lanes, id LaneID) {
 	}
 }
 
-// Widths reports whether a queue has packets that may be taken now and are narrow, and such that
-// are wide; with claims those that may be claimed. O(1).
-func (x *Index) Widths(q QueueID, claims bool) (narrow, wide bool) {
+// WideLanes is how many lanes of a queue have wide packets, in any state.
+func (x *Index) WideLanes(q QueueID) int {
 	if !x.hasQueue(q) {
-		return false, false
+		return 0
 	}
-	u := x.queues.At(uint32(q))
-	if u.rules != nil && x.allowed(u, &Selection{Claims: claims, Limits: true}, nil) == 0 {
-		return false, false
-	}
-	if u.shares != nil {
-		for stop := range u.shares.heaps {
-			if h := &u.shares.heaps[stop]; stop <= int(full) && (stop == int(open) || !claims) {
-				narrow, wide = narrow || len(h.narrow) > 0, wide || h.wide > 0
-			}
-		}
-		return narrow, wide
-	}
-	return x.widths(u.giving(nil))
+	return int(x.queues.At(uint32(q)).wide)
 }
 
-// widths is Widths of some lanes.
+// widths says whether some lanes have narrow packets that can be selected, and wide ones.
 func (x *Index) widths(of *lanes) (narrow, wide bool) {
 	switch {
 	case of.set != nil:

@@ -961,7 +961,7 @@ func (m *indexModel) verify(t *rapid.T) {
 		if got, want := m.x.HasWindow(q), slices.ContainsFunc(m.windows, func(w modelWindow) bool { return w.queue == q }); got != want {
 			t.Fatalf("HasWindow = %v, want %v", got, want)
 		}
-		all, narrow := m.order(q, Selection{}), m.order(q, Selection{Fits16: true})
+		all := m.order(q, Selection{})
 		oldest := m.order(q, Selection{End: Oldest})
 		for i, p := range all {
 			if got := m.x.Position(p.ID); got != i {
@@ -974,8 +974,9 @@ func (m *indexModel) verify(t *rapid.T) {
 				t.Fatalf("Distance from %d to %d = %d", i/2, i, got)
 			}
 		}
-		if n, w := m.x.Widths(q, false); n != (len(narrow) > 0) || w != (len(all) > len(narrow)) {
-			t.Fatalf("Widths = %v %v with %d narrow ones of %d", n, w, len(narrow), len(all))
+		narrow := m.order(q, Selection{Fits16: true})
+		if p, ok := m.x.Best(q, Selection{Fits16: true}); ok != (len(narrow) > 0) || ok && p.ID != narrow[0].ID {
+			t.Fatalf("a narrow take finds %d %v, want the first of %d", p.ID, ok, len(narrow))
 		}
 		m.verifyLanes(t, q)
 		m.verifyFresh(t, q)
@@ -990,11 +991,17 @@ func (m *indexModel) verify(t *rapid.T) {
 
 // verifyLanes compares how many lanes a queue has, and which.
 func (m *indexModel) verifyLanes(t *rapid.T, q QueueID) {
-	lanes, tags := map[LaneID]bool{}, map[string]bool{}
+	lanes, wide, tags := map[LaneID]bool{}, map[LaneID]bool{}, map[string]bool{}
 	for _, p := range m.held {
 		if p.Queue == q && (p.tags != "" || p.wide) {
 			lanes[p.Lane], tags[p.tags] = true, true
 		}
+		if p.Queue == q && p.wide {
+			wide[p.Lane] = true
+		}
+	}
+	if n := m.x.WideLanes(q); n != len(wide) {
+		t.Fatalf("WideLanes = %d, want %v", n, wide)
 	}
 	for _, set := range modelTags {
 		if n, has := m.x.TagSets(q, []byte(set)); n != len(lanes) || has != tags[set] {

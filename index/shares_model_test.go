@@ -449,8 +449,8 @@ func (m *sharesModel) verifyWaits(t *rapid.T) {
 		told, waits := false, l.Limits && l.Claims && m.x.AtLimit(m.q)
 		if !l.sleeps && !waits {
 			l.asked, told = m.x.Fresh(m.q, l.Selection, l.asked)
-			narrow, wide := m.x.Widths(m.q, false)
-			l.sleeps = !told && (l.Share != nil || l.Filter != nil) && (narrow || wide || !l.Limits)
+			_, some := m.x.Best(m.q, Selection{Limits: true})
+			l.sleeps = !told && (l.Share != nil || l.Filter != nil) && (some || !l.Limits)
 		}
 		if told != finds {
 			t.Fatalf("%+v is told %v, and finds %+v %v", l, told, best, finds)
@@ -626,7 +626,7 @@ func (m *sharesModel) verify(t *rapid.T) {
 		}
 	}
 	var bands [len(BandStarts)]int
-	sets, narrow, wide := make(map[string]bool), false, false
+	sets, wide := make(map[string]bool), make(map[LaneID]bool)
 	for _, p := range m.held {
 		rest := p.tags
 		if m.rule == "tag" {
@@ -637,26 +637,27 @@ func (m *sharesModel) verify(t *rapid.T) {
 		}
 		if p.State == Ready && p.Priority > 0 {
 			bands[band(p.Priority)]++
-			narrow, wide = narrow || !p.wide, wide || p.wide
+		}
+		if now, _ := m.x.Get(p.ID); p.wide {
+			wide[now.Lane] = true
 		}
 	}
-	pops := Selection{Limits: true}
-	wide = len(m.next(pops, 1)) > 0
-	pops.Fits16 = true
-	narrow = len(m.next(pops, 1)) > 0
-	n, w := m.x.Widths(m.q, false)
-	w, wide = n || w, narrow || wide
-	s := Selection{Claims: true, Limits: true}
-	canAny := len(m.next(s, 1)) > 0
-	s.Fits16 = true
-	canNarrow := len(m.next(s, 1)) > 0
-	if n, w := m.x.Widths(m.q, true); n != canNarrow || (n || w) != canAny {
-		t.Fatalf("Widths of claims = %v %v, want %v %v", n, w, canNarrow, canAny)
+	if n := m.x.WideLanes(m.q); n != len(wide) {
+		t.Fatalf("WideLanes = %d, want %v", n, wide)
+	}
+	for _, s := range []Selection{{}, {Fits16: true}, {Claims: true}, {Claims: true, Fits16: true}} {
+		s.Limits = true
+		if got, want := m.x.Ready(m.q, s, 1), len(m.next(s, 1)); got != want {
+			t.Fatalf("%+v finds %d, want %d", s, got, want)
+		}
+		if _, ok := m.x.Best(m.q, s); ok != (len(m.next(s, 1)) > 0) {
+			t.Fatalf("%+v finds a best one: %v", s, ok)
+		}
 	}
 	m.verifyHeld(t)
 	m.verifyWaits(t)
-	if got := m.x.Bands(m.q); got != bands || n != narrow || w != wide {
-		t.Fatalf("Bands and Widths = %v %v %v, want %v %v %v", got, n, w, bands, narrow, wide)
+	if got := m.x.Bands(m.q); got != bands {
+		t.Fatalf("Bands = %v, want %v", got, bands)
 	}
 	if got, _ := m.x.TagSets(m.q, nil); m.rule != "" && got != len(sets) {
 		t.Fatalf("TagSets = %d, want %v", got, sets)
