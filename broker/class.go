@@ -175,7 +175,7 @@ func (m *Machine) nextSubscriber(w *waiters) (s index.SubscriberID, ok, cut bool
 	}
 	s, ok = m.dispatch.Waiting(w.lists[consumerRole], m.openTo(q), func(c index.Class, asked uint64) (uint64, bool) {
 		k, ok := m.classes[c], false
-		if m.logWide(q, k.narrow); k.filter == nil {
+		if m.passWide(q, k.narrow); k.filter == nil {
 			_, ok = m.ix.Best(q.ix, k.selectionOf(q))
 		} else {
 			lanes, whole := m.ix.FreshAsks(q.ix, k.selectionOf(q), asked)
@@ -222,6 +222,14 @@ func (m *Machine) mayFill(q *queue, k *class) bool {
 	}
 	n := m.ix.Ready(q.ix, k.selectionOf(q), k.least)
 	return n == k.least || n > 0 && k.filling == 0
+}
+
+// passWide counts what it costs to pass over the wide packets of a queue, and logs that.
+func (m *Machine) passWide(q *queue, narrow bool) {
+	if narrow {
+		m.tx.settled += min(m.ix.WideLanes(q.ix), MaxLanes)
+	}
+	m.logWide(q, narrow)
 }
 
 // logWide logs, once a queue, that who takes narrow packets alone leaves some in it.

@@ -152,9 +152,9 @@ func (m *Machine) bestQueue(c *Conn) *queue {
 		if q == nil || m.isOver(q) || q.isPausedOut() {
 			continue
 		}
+		m.passWide(q, c.delivery.Fits16)
 		p, ok := m.best(q, m.selection(q, &c.delivery))
 		if !ok {
-			m.logWide(q, c.delivery.Fits16)
 			continue
 		}
 		if best.ID == 0 || p.Priority < best.Priority ||

@@ -128,7 +128,7 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter, share []byte) it
 			}
 		}
 		if s == Ready && after.Share == 0 {
-			o.openLanes(&u.lanes, false)
+			o.openLanes(&u.lanes)
 		}
 		if !x.giveAll(&o, once, yield) || s != Ready || u.shares == nil {
 			return
@@ -137,7 +137,7 @@ func (x *Index) Each(q QueueID, s State, after Place, f Filter, share []byte) it
 			if o.from = (tree.Place{}); next.num == after.Share {
 				o.from = from
 			}
-			if o.openLanes(&next.lanes, false); !x.giveAll(&o, once, yield) {
+			if o.openLanes(&next.lanes); !x.giveAll(&o, once, yield) {
 				return
 			}
 		}

@@ -502,7 +502,7 @@ func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 		return nil
 	}
 	for _, end := range of.set.ends {
-		want := 0
+		want, wide := 0, 0
 		for _, id := range lanes {
 			l := x.lanes.At(uint32(id))
 			if l.tree.Count == 0 {
@@ -511,8 +511,10 @@ func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 				}
 				continue
 			}
-			want++
-			heap, pos := of.set.heapsOf(l)[end], int(l.pos[end])
+			if want++; l.wide {
+				wide++
+			}
+			heap, pos := of.set.heaps[end], int(l.pos[end])
 			if pos == 0 || pos > len(heap) || heap[pos-1].lane.id != id {
 				return fmt.Errorf("index: lane %d is not where it says in its heap", id)
 			}
@@ -523,8 +525,8 @@ func (c *checker) laneHeaps(of *lanes, lanes []LaneID, shared bool) error {
 				return fmt.Errorf("index: lane %d is below a lane that comes after it", id)
 			}
 		}
-		if n := len(of.set.narrow[end]) + len(of.set.wide[end]); n != want {
-			return fmt.Errorf("index: the heaps of one end have %d lanes: expected %d", n, want)
+		if n := len(of.set.heaps[end]); n != want || of.set.wide != wide {
+			return fmt.Errorf("index: the heap of one end has %d lanes, %d are wide: expected %d and %d", n, of.set.wide, want, wide)
 		}
 	}
 	return nil

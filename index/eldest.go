@@ -36,10 +36,9 @@ func (x *Index) eldestIn(of *lanes, seq uint64, most int, fn func(Packet)) (look
 	if of.set == nil {
 		return x.eldestOf(of.home, seq, most, fn)
 	}
-	for _, heads := range [...]laneHeap{of.set.narrow[Oldest], of.set.wide[Oldest]} {
-		for i := 0; i < len(heads) && looked < most; i++ { // the first one has the best packet of all
-			looked += x.eldestOf(heads[i].lane.id, seq, most-looked, fn)
-		}
+	heads := of.set.heaps[Oldest]
+	for i := 0; i < len(heads) && looked < most; i++ { // the first one has the best packet of all
+		looked += x.eldestOf(heads[i].lane.id, seq, most-looked, fn)
 	}
 	return looked
 }

@@ -88,7 +88,7 @@ func (x *Index) Fresh(q QueueID, s Selection, from uint64) (at uint64, ok bool) 
 		}
 		if l.tree.Count == 0 {
 			l.fresh = false
-		} else if !(s.Fits16 && l.wide) && x.gives(u, l, &s) && s.Filter.accepts(l) {
+		} else if x.gives(u, l, &s) && s.takes(l) {
 			return at, true
 		}
 	}
@@ -128,7 +128,7 @@ func (x *Index) Refresh(q QueueID) {
 	}
 	u := x.queues.At(uint32(q))
 	x.clearFresh(u)
-	for l := range x.takable(u, false) {
+	for l := range x.takable(u) {
 		x.freshen(u, l)
 	}
 }

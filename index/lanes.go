@@ -43,18 +43,16 @@ func (x *Index) lanesOf(l *lane) *lanes {
 
 // laneSet is several lanes.
 type laneSet struct {
-	byKey        map[laneKey]LaneID // all but home; never empty
-	narrow, wide laneHeaps
-	ends         []End // those that have heaps
+	byKey map[laneKey]LaneID // all but home; never empty
+	heaps [3]laneHeap        // by End, of the lanes with a selectable packet: what each selects
+	wide  int                // how many of these lanes are wide
+	ends  []End              // those that have heaps
 }
 
 type laneKey struct {
 	tags string
 	wide bool
 }
-
-// laneHeaps holds the lanes with a selectable packet, by End: a heap of what each of them selects.
-type laneHeaps [3]laneHeap
 
 // laneOrders are the orders of heaps. Lanes are in the heap of the worst only once somebody asks
 // for it.
@@ -77,13 +75,6 @@ func (a *laneHead) Before(b *laneHead) bool { return a.end.Earlier(a.place(), b.
 func (a *laneHead) Moved(pos uint32) { a.lane.pos[a.end] = pos }
 
 type laneHeap = tree.Heap[laneHead, *laneHead]
-
-func (s *laneSet) heapsOf(l *lane) *laneHeaps {
-	if l.wide {
-		return &s.wide
-	}
-	return &s.narrow
-}
 
 // laneFor returns the lane of a queue for packets of a share with some tags, wide or narrow ones.
 // It makes the lane if there is none.
@@ -265,13 +256,10 @@ func (x *Index) WideLanes(q QueueID) int {
 	return int(x.queues.At(uint32(q)).wide)
 }
 
-// widths says whether some lanes have narrow packets that can be selected, and wide ones.
+// widths says whether some lanes have narrow packets that can be selected, and wide ones. O(1).
 func (x *Index) widths(of *lanes) (narrow, wide bool) {
-	switch {
-	case of.set != nil:
-		return len(of.set.narrow[Newest]) > 0, len(of.set.wide[Newest]) > 0
-	case of.home == 0:
-		return false, false
+	if of.set != nil {
+		return len(of.set.heaps[Newest]) > of.set.wide, of.set.wide > 0
 	}
 	l := x.lanes.At(uint32(of.home))
 	return l.tree.Count > 0 && !l.wide, l.tree.Count > 0 && l.wide
@@ -300,9 +288,12 @@ func (x *Index) updateHeads(l *lane) {
 	if x.held.queue == l.queue {
 		x.held = heldWalks{}
 	}
-	heaps := set.heapsOf(l)
+	before := len(set.heaps[Newest])
 	for _, end := range set.ends {
-		x.updateHead(&heaps[end], end, l)
+		x.updateHead(&set.heaps[end], end, l)
+	}
+	if l.wide {
+		set.wide += len(set.heaps[Newest]) - before
 	}
 }
 

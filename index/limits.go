@@ -202,8 +202,7 @@ func (u *queue) limitsShares() bool {
 	return u.shares != nil && (u.shares.ownLimits > 0 || u.rules != nil && (u.rules.ShareClaimed > 0 || u.rules.ShareGap > 0))
 }
 
-// gives says that a selection may take packets of a lane now, if they are not too wide for it and
-// its filter takes them.
+// gives says that no limit or share keeps a selection from packets of a lane now.
 func (x *Index) gives(u *queue, l *lane, s *Selection) bool {
 	if !x.inShare(u, l, s.Share) || u.shares == nil {
 		return u.shares == nil && len(s.Share) == 0
@@ -225,8 +224,8 @@ func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
 		for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
 			for i := 0; i < len(heap) && n < most; i++ {
 				own := 0
-				for l := range x.filledIn(u.giving(heap[i].share), s.Fits16) {
-					if s.Filter.accepts(l) {
+				for l := range x.filledIn(u.giving(heap[i].share)) {
+					if s.takes(l) {
 						own += int(l.tree.Count)
 					}
 				}
@@ -260,7 +259,7 @@ func (x *Index) followLimits(u *queue, s *share) {
 	if was <= s.stop || u.fresh == nil {
 		return
 	}
-	for l := range x.filledIn(u.giving(s), false) {
+	for l := range x.filledIn(u.giving(s)) {
 		l.fresh = false
 		x.freshen(u, l)
 	}

@@ -66,8 +66,8 @@ func (x *Index) Elements(q QueueID, from, n int, dst []Packet) []Packet {
 // next is Next of some lanes, from the side that s.End says.
 func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet {
 	if of.set != nil {
-		o := openWalks{x: x, end: s.End, perStep: passedStep, accepts: s.Filter.accepting()}
-		o.openLanes(of, s.Fits16)
+		o := openWalks{x: x, end: s.End, perStep: passedStep, accepts: s.taking()}
+		o.openLanes(of)
 		for ; n > 0 && len(o.heap) > 0; skip-- {
 			if id := o.take(); skip <= 0 {
 				dst = append(dst, x.packet(id, x.entries.At(id)))
@@ -77,7 +77,7 @@ func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet
 		return dst
 	}
 	home := x.lanes.At(uint32(of.home))
-	if !s.Filter.accepts(home) || s.Fits16 && home.wide {
+	if !s.takes(home) {
 		return dst
 	}
 	w := x.forest.Walk(&home.tree, s.End)
@@ -95,7 +95,7 @@ func (x *Index) next(of *lanes, s Selection, skip, n int, dst []Packet) []Packet
 func (x *Index) Last(q QueueID) Packet {
 	var last tree.Place
 	var id uint32
-	for l := range x.filled(x.queues.At(uint32(q)), false) {
+	for l := range x.filled(x.queues.At(uint32(q))) {
 		x.forest.Passed += passedPaths
 		end, _ := x.forest.Highest(&l.tree)
 		w := x.forest.WalkPriority(&l.tree, end.Priority, Oldest)
@@ -107,13 +107,13 @@ func (x *Index) Last(q QueueID) Packet {
 }
 
 // Ready is how many packets of a queue a selection takes, and most if they are more. O(1); with a
-// filter, a share, or for narrow packets alone, O(lanes) of those; with limits of shares O(most).
+// filter, a share, or for narrow packets alone, O(lanes); with limits of shares O(most).
 func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 	if !x.hasQueue(q) {
 		return 0
 	}
 	u := x.queues.At(uint32(q))
-	lanes := x.takable(u, s.Fits16)
+	lanes := x.takable(u)
 	most = min(most, x.allowed(u, &s, nil))
 	switch {
 	case s.Share != nil && u.shares != nil:
@@ -121,7 +121,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		if of == nil {
 			return 0
 		}
-		lanes, most = x.filledIn(u.giving(of), s.Fits16), min(most, x.allowed(u, &s, of))
+		lanes, most = x.filledIn(u.giving(of)), min(most, x.allowed(u, &s, of))
 	case len(s.Share) > 0:
 		return 0
 	case s.Limits && u.limitsShares():
@@ -132,7 +132,7 @@ func (x *Index) Ready(q QueueID, s Selection, most int) (n int) {
 		return min(u.strict().firsts, most)
 	}
 	for l := range lanes {
-		if n < most && s.Filter.accepts(l) {
+		if n < most && s.takes(l) {
 			n += int(l.tree.Count)
 		}
 	}
@@ -172,7 +172,7 @@ func (x *Index) openBehind(q QueueID, end End, after Place) openWalks {
 	from, ok := end.Behind(tree.Place{Priority: after.Priority, Seq: after.Seq})
 	o := openWalks{x: x, end: end, from: from, perLane: passedLane, perStep: passedStep}
 	if x.hasQueue(q) && ok {
-		o.openLanes(&x.queues.At(uint32(q)).lanes, false)
+		o.openLanes(&x.queues.At(uint32(q)).lanes)
 	}
 	o.perLane = 0 // a step that opens lanes counts as one
 	return o
@@ -207,17 +207,14 @@ type openWalks struct {
 	perLane, perStep int // what to open a lane, and a step among several walks, count as passed
 }
 
-// openLanes opens some lanes, with narrow only the narrow ones.
-func (o *openWalks) openLanes(of *lanes, narrow bool) {
+// openLanes opens some lanes.
+func (o *openWalks) openLanes(of *lanes) {
+	home := o.x.lanes.At(uint32(of.home))
 	switch {
 	case of.set != nil:
-		o.openLane(of.set.narrow[o.end], 0)
-		if !narrow {
-			o.openLane(of.set.wide[o.end], 0)
-		}
-	case of.home == 0, narrow && o.x.lanes.At(uint32(of.home)).wide:
-	case o.accepts == nil || o.accepts(o.x.lanes.At(uint32(of.home))):
-		o.open(&o.x.lanes.At(uint32(of.home)).tree)
+		o.openLane(of.set.heaps[o.end], 0)
+	case o.accepts == nil || o.accepts(home):
+		o.open(&home.tree)
 	}
 }
 

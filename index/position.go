@@ -65,7 +65,7 @@ type span struct{ from, to tree.Place }
 
 // count is how many selectable packets of some lanes are in some spans.
 func (x *Index) count(of *lanes, spans ...span) (n int) {
-	for l := range x.filledIn(of, false) {
+	for l := range x.filledIn(of) {
 		x.forest.Passed += passedPaths
 		for _, s := range spans {
 			n += x.forest.Count(&l.tree, s.from, s.to)
@@ -74,26 +74,22 @@ func (x *Index) count(of *lanes, spans ...span) (n int) {
 	return n
 }
 
-// filled gives the lanes of a queue that are not empty, with narrow only the narrow ones.
-func (x *Index) filled(u *queue, narrow bool) iter.Seq[*lane] {
-	return x.filledOf(u, u.lanesOf, narrow)
-}
+// filled gives the lanes of a queue that are not empty.
+func (x *Index) filled(u *queue) iter.Seq[*lane] { return x.filledOf(u, u.lanesOf) }
 
 // takable is filled for takes.
-func (x *Index) takable(u *queue, narrow bool) iter.Seq[*lane] {
-	return x.filledOf(u, u.giving, narrow)
-}
+func (x *Index) takable(u *queue) iter.Seq[*lane] { return x.filledOf(u, u.giving) }
 
-func (x *Index) filledOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq[*lane] {
+func (x *Index) filledOf(u *queue, of func(*share) *lanes) iter.Seq[*lane] {
 	if u.shares == nil {
-		return x.filledIn(of(nil), narrow)
+		return x.filledIn(of(nil))
 	}
 	return func(yield func(*lane) bool) {
 		for s := range u.shares.each() {
 			if s.num != 0 && s.isEmpty() {
 				continue
 			}
-			for l := range x.filledIn(of(s), narrow) {
+			for l := range x.filledIn(of(s)) {
 				if !yield(l) {
 					return
 				}
@@ -103,22 +99,17 @@ func (x *Index) filledOf(u *queue, of func(*share) *lanes, narrow bool) iter.Seq
 }
 
 // filledIn is filled of some lanes.
-func (x *Index) filledIn(of *lanes, narrow bool) iter.Seq[*lane] {
+func (x *Index) filledIn(of *lanes) iter.Seq[*lane] {
 	return func(yield func(*lane) bool) {
 		if of.set == nil {
-			if l := x.lanes.At(uint32(of.home)); l.tree.Count > 0 && !(narrow && l.wide) {
+			if l := x.lanes.At(uint32(of.home)); l.tree.Count > 0 {
 				yield(l)
 			}
 			return
 		}
-		for _, heap := range [2]laneHeap{of.set.narrow[Newest], of.set.wide[Newest]} {
-			for _, h := range heap {
-				x.forest.Passed++
-				if !yield(h.lane) {
-					return
-				}
-			}
-			if narrow {
+		for _, h := range of.set.heaps[Newest] {
+			x.forest.Passed++
+			if !yield(h.lane) {
 				return
 			}
 		}
@@ -128,7 +119,7 @@ func (x *Index) filledIn(of *lanes, narrow bool) iter.Seq[*lane] {
 // onlyPriority returns the priority of all selectable packets of a queue; false if they have
 // several, or there are none. With one the order of one end is the reverse of the other's.
 func (x *Index) onlyPriority(u *queue) (only uint32, ok bool) {
-	for l := range x.filled(u, false) {
+	for l := range x.filled(u) {
 		k, _ := x.forest.Lowest(&l.tree)
 		if l.tree.Priorities > 1 || ok && k.Priority != only {
 			return 0, false

@@ -104,17 +104,14 @@ func (x *Index) best(q QueueID, s *Selection) uint32 {
 
 // bestIn is best of some lanes.
 func (x *Index) bestIn(of *lanes, s *Selection) uint32 {
-	lane := of.home
+	l := x.lanes.At(uint32(of.home))
 	if of.set != nil {
-		lane = x.bestLane(of.set, s)
-	} else if s.Filter != nil && lane != 0 && !s.Filter.accepts(x.lanes.At(uint32(lane))) {
-		return 0
-	}
-	if lane == 0 {
-		return 0
-	}
-	l := x.lanes.At(uint32(lane))
-	if l.tree.Count == 0 || s.Fits16 && l.wide {
+		best := s.first(of.set.heaps[s.End], 0, nil)
+		if best == nil {
+			return 0
+		}
+		l = best.lane
+	} else if l.tree.Count == 0 || !s.takes(l) {
 		return 0
 	}
 	_, id := x.head(l, s.End)
@@ -130,25 +127,13 @@ func (u *queue) shareNamed(name []byte) (of *share, all bool) {
 	return u.shares.byName[string(name)], false
 }
 
-// bestLane returns the lane of a queue with several whose head is selected, or 0.
-func (x *Index) bestLane(set *laneSet, s *Selection) LaneID {
-	best := s.first(set.narrow[s.End], 0, nil)
-	if !s.Fits16 {
-		best = s.first(set.wide[s.End], 0, best)
-	}
-	if best == nil {
-		return 0
-	}
-	return best.lane.id
-}
-
-// first returns the first lane that the filter accepts from place i of a heap down, if it comes
-// before the best so far, and else that. What is below a lane comes after it.
+// first returns the first lane that is taken from, from place i of a heap down, if it comes before
+// the best so far, and else that. What is below a lane comes after it.
 func (s *Selection) first(heap laneHeap, i int, best *laneHead) *laneHead {
 	switch {
 	case i >= len(heap) || best != nil && !heap[i].Before(best):
 		return best
-	case s.Filter.accepts(heap[i].lane):
+	case s.takes(heap[i].lane):
 		return &heap[i]
 	}
 	return s.first(heap, 2*i+2, s.first(heap, 2*i+1, best))
@@ -157,10 +142,15 @@ func (s *Selection) first(heap laneHeap, i int, best *laneHead) *laneHead {
 // accepts reports whether a filter accepts a lane.
 func (f Filter) accepts(l *lane) bool { return f == nil || f(l.tags) }
 
-// accepting is accepts, nil if the filter is.
-func (f Filter) accepting() func(*lane) bool {
-	if f == nil {
+// takes says that a selection takes packets of a lane. Its width is part of its kind, as its tags
+// are.
+func (s *Selection) takes(l *lane) bool { return !(s.Fits16 && l.wide) && s.Filter.accepts(l) }
+
+// taking is takes for who keeps it; nil if a selection takes from all lanes.
+func (s *Selection) taking() func(*lane) bool {
+	if s.Filter == nil && !s.Fits16 {
 		return nil
 	}
-	return f.accepts
+	kept := *s
+	return kept.takes
 }

@@ -31,7 +31,7 @@ func (x *Index) members(u *queue) []uint32 {
 			add(&x.byStates.At(u.byState).trees[i])
 		}
 	}
-	for l := range x.filled(u, false) {
+	for l := range x.filled(u) {
 		add(&l.tree)
 	}
 	slices.Sort(ids)
@@ -113,7 +113,7 @@ func (x *Index) beginShares(u *queue) {
 	empty := sh.add("")
 	if u.set != nil {
 		sh.lanes = len(u.set.byKey)
-		u.set.ends, u.set.narrow[worst], u.set.wide[worst] = laneOrders[:worst], nil, nil
+		u.set.ends, u.set.heaps[worst] = laneOrders[:worst], nil
 		x.lanes.At(uint32(u.home)).pos[worst] = 0
 		for _, id := range u.set.byKey {
 			x.lanes.At(uint32(id)).pos[worst] = 0

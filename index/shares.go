@@ -96,7 +96,7 @@ type sharing struct {
 	charged bool  // such a share is in Index.charged
 
 	keepsWorst bool
-	worst      laneHeap // of all lanes, as laneHeaps has them
+	worst      laneHeap // of all lanes, as a laneSet has it
 	bands      [len(BandStarts)]int
 	scratch    []byte // tags on their way to the rule
 	key, tags  []byte // of a packet that follows a change of shape

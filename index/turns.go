@@ -231,8 +231,8 @@ func (l *look) give(c *coming) uint32 {
 	case h == nil:
 		return x.bestIn(l.u.giving(c.share), &l.s)
 	case h.walk == nil:
-		h.walk = &openWalks{x: x, end: l.s.End, accepts: l.s.Filter.accepting()}
-		h.walk.openLanes(l.u.giving(c.share), l.s.Fits16)
+		h.walk = &openWalks{x: x, end: l.s.End, accepts: l.s.taking()}
+		h.walk.openLanes(l.u.giving(c.share))
 		h.walk.take()
 	}
 	if len(h.walk.heap) == 0 {

@@ -173,7 +173,7 @@ func (x *Index) findInOrder(t *tree.Tree, hash uint64, end End, seq uint64, max 
 
 // findByWalk appends all packets of a queue with a hash.
 func (x *Index) findByWalk(u *queue, hash uint64, dst []Packet) []Packet {
-	for l := range x.filled(u, false) {
+	for l := range x.filled(u) {
 		for w := x.forest.Walk(&l.tree, Oldest); !w.Done(); w.Next() {
 			_, id := w.At()
 			if e := x.entries.At(id); e.hash() == hash {
@@ -214,7 +214,7 @@ func (x *Index) dropValues(u *queue) {
 func (x *Index) addValues(u *queue) {
 	x.dropValues(u)
 	u.values = new(tree.Tree)
-	for l := range x.filled(u, false) {
+	for l := range x.filled(u) {
 		for w := x.forest.Walk(&l.tree, Oldest); !w.Done() && u.values != unsearchable; w.Next() {
 			_, id := w.At()
 			x.forest.Passed += passedBuild

@@ -33,7 +33,7 @@ func (x *Index) Worst(q QueueID) iter.Seq[Packet] {
 		if u.shares != nil {
 			rest.openLane(u.shares.worst, 0)
 		} else {
-			rest.openLanes(&u.lanes, false)
+			rest.openLanes(&u.lanes)
 		}
 		for len(zero.heap) > 0 || len(rest.heap) > 0 && rest.heap[0].at.Priority > 0 {
 			o := &zero
@@ -62,7 +62,7 @@ func (x *Index) keepWorst(u *queue) {
 			return
 		}
 		sh.keepsWorst = true
-		for l := range x.filled(u, false) {
+		for l := range x.filled(u) {
 			x.updateHead(&sh.worst, worst, l)
 		}
 		return
