@@ -402,7 +402,7 @@ func (c *checker) order(u *queue, q QueueID, lanes []LaneID) error {
 // shares checks the shares of a queue, and returns their lanes with those of the queue.
 func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 	x, sh := c.x, u.shares
-	var inHeap, wide [stops]int
+	var inHeap [stops]int
 	for s := range sh.each() {
 		if s.resting != (s.num != 0 && s.isEmpty()) {
 			return nil, fmt.Errorf("index: share %q rests: %v", s.name, s.resting)
@@ -417,29 +417,25 @@ func (c *checker) shares(u *queue, q QueueID, all []LaneID) ([]LaneID, error) {
 		if sh.byName[s.name] != s || sh.all[s.num] != s {
 			return nil, fmt.Errorf("index: share %q is not under its name or number", s.name)
 		}
-		narrow, isWide := x.widths(u.giving(s))
-		if isWide != s.wide || (narrow || isWide) != (s.pos != 0) {
+		if narrow, wide := x.widths(u.giving(s)); (narrow || wide) != (s.pos != 0) {
 			return nil, fmt.Errorf("index: share %q is in a heap or not against what it has", s.name)
 		}
-		if s.wide {
-			wide[s.stop]++
-		}
-		if want := x.stopOf(u, s); s.stop != want && !(s.stop == waits && s.wake != 0) {
+		if want := x.stopOf(u, s); s.stop != want && !(s.stop >= waits && s.wake != 0) {
 			return nil, fmt.Errorf("index: share %q with %d claims is stopped by %d, want %d", s.name, s.claimed, s.stop, want)
 		}
 		if s.pos == 0 {
 			continue
 		}
 		inHeap[s.stop]++
-		h := *sh.heapOf(s)
+		h := sh.heaps[s.stop]
 		head, want := h[s.pos-1], (shareHead{s.claimed / s.weight, s.pass, s.turn, s})
 		if head != want || s.pos > 1 && head.Before(&h[s.pos/2-1]) {
 			return nil, fmt.Errorf("index: share %q is in its heap as %+v, want %+v behind what is above", s.name, head, want)
 		}
 	}
 	for i, h := range sh.heaps {
-		if inHeap[i] != len(h.narrow)+len(h.onlyWide) || wide[i] != h.wide {
-			return nil, fmt.Errorf("index: %d shares in heaps, %d wide: the queue counts %+v", inHeap[i], wide[i], h)
+		if inHeap[i] != len(h) {
+			return nil, fmt.Errorf("index: %d shares in a heap, which has %d", inHeap[i], len(h))
 		}
 	}
 	if len(sh.byName) != len(sh.all)-len(sh.free) {

@@ -20,10 +20,11 @@ type Limits struct {
 type stop uint8
 
 const (
-	open  stop = iota
-	full       // all that may be claimed is: it gives to those who do not claim
-	waits      // for its meter, or it rests
-	stops = 3
+	open     stop = 2 * iota
+	full          // all that may be claimed is: it gives to those who do not claim
+	waits         // for its meter, or it rests
+	stops         // how many there are
+	onlyWide = 1  // besides: it has no narrow packets
 )
 
 // SetLimits replaces the limits of a queue. All its shares follow.
@@ -160,9 +161,18 @@ func (u *queue) limit(s *share) int {
 func (u *queue) shareRoom(s *share) int { return max(0, u.limit(s)-int(s.claimed)) }
 
 // stopOf says what stops a share now. Its place may follow later.
-func (x *Index) stopOf(u *queue, s *share) stop { return x.stopAt(u, s, &s.meter, s.claimed) }
+func (x *Index) stopOf(u *queue, s *share) stop { by, _ := x.placeOf(u, s); return by }
 
-// stopAt is stopOf for a share with another meter and other claims.
+// placeOf is stopOf. Without packets that can be selected, a share gives nothing and is in no heap.
+func (x *Index) placeOf(u *queue, s *share) (by stop, gives bool) {
+	narrow, wide := x.widths(u.giving(s))
+	if by = x.stopAt(u, s, &s.meter, s.claimed); wide && !narrow {
+		by |= onlyWide
+	}
+	return by, narrow || wide
+}
+
+// stopAt says what stops a share with a meter and some claims, whatever the width of its packets.
 func (x *Index) stopAt(u *queue, s *share, m *meter, claimed uint32) stop {
 	switch {
 	case x.passes(u, s, m) == 0:
@@ -212,25 +222,21 @@ func (x *Index) gives(u *queue, l *lane, s *Selection) bool {
 }
 
 // passes says that a selection takes from shares that this stops.
-func (s *Selection) passes(by stop) bool { return !s.Limits || by == open || by == full && !s.Claims }
+func (s *Selection) passes(by stop) bool {
+	return !(s.Fits16 && by&onlyWide > 0) && (!s.Limits || by < full || by < waits && !s.Claims)
+}
 
 // readyByShares is Ready where shares have limits.
 func (x *Index) readyByShares(u *queue, s *Selection, most int) (n int) {
-	for by := open; by < stops; by++ {
-		h := &u.shares.heaps[by]
-		if !s.passes(by) {
-			continue
-		}
-		for _, heap := range [...][]shareHead{h.narrow, h.onlyWide} {
-			for i := 0; i < len(heap) && n < most; i++ {
-				own := 0
-				for l := range x.filledIn(u.giving(heap[i].share)) {
-					if s.takes(l) {
-						own += int(l.tree.Count)
-					}
+	for by, heap := range u.shares.heaps {
+		for i := 0; s.passes(stop(by)) && i < len(heap) && n < most; i++ {
+			own := 0
+			for l := range x.filledIn(u.giving(heap[i].share)) {
+				if s.takes(l) {
+					own += int(l.tree.Count)
 				}
-				n += min(own, x.allowed(u, s, heap[i].share))
 			}
+			n += min(own, x.allowed(u, s, heap[i].share))
 		}
 	}
 	return min(n, most)
@@ -253,10 +259,10 @@ func (x *Index) firstShare(u *queue, s *Selection) *share {
 func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
-	if s.stop == waits || s.rest != 0 { // else its moment may be that at which it would be forgotten
+	if s.stop >= waits || s.rest != 0 { // else its moment may be that at which it would be forgotten
 		x.wakeAt(u, s, u.opens(s, x.clock))
 	}
-	if was <= s.stop || u.fresh == nil {
+	if was&^onlyWide <= s.stop || u.fresh == nil {
 		return
 	}
 	for l := range x.filledIn(u.giving(s)) {
@@ -275,12 +281,11 @@ func (x *Index) placeShares(u *queue) {
 		return
 	}
 	for i := range sh.heaps {
-		h := &sh.heaps[i]
-		h.narrow, h.onlyWide, h.wide = h.narrow[:0], h.onlyWide[:0], 0
+		sh.heaps[i] = sh.heaps[i][:0]
 	}
 	sh.wakes = sh.wakes[:0]
 	for s := range sh.each() {
-		s.pos, s.wake, s.wide, s.stop = 0, 0, false, x.stopOf(u, s)
+		s.pos, s.wake, s.stop = 0, 0, x.stopOf(u, s)
 		if s.num != 0 && s.isEmpty() {
 			if at := x.stays(u, s); at != 0 {
 				sh.wakes = append(sh.wakes, wake{at, s})
@@ -289,19 +294,15 @@ func (x *Index) placeShares(u *queue) {
 			}
 			continue
 		}
-		narrow, wide := x.widths(u.giving(s))
-		s.wide, s.onlyWide = wide, !narrow
-		if sh.countWide(s, 1); narrow || wide {
-			h := sh.heapOf(s)
-			*h = append(*h, shareHead{s.claimed / s.weight, s.pass, s.turn, s})
+		if narrow, wide := x.widths(u.giving(s)); narrow || wide {
+			sh.heaps[s.stop] = append(sh.heaps[s.stop], shareHead{s.claimed / s.weight, s.pass, s.turn, s})
 		}
-		if s.stop == waits || s.rest != 0 {
+		if s.stop >= waits || s.rest != 0 {
 			sh.wakes = append(sh.wakes, wake{u.opens(s, x.clock), s})
 		}
 	}
 	for i := range sh.heaps {
-		sh.heaps[i].narrow.Build()
-		sh.heaps[i].onlyWide.Build()
+		sh.heaps[i].Build()
 	}
 	sh.wakes.Build()
 	x.scheduleWakes(u)
@@ -353,7 +354,7 @@ func (x *Index) HeldShare(q QueueID, name string) (h Held, ok bool) {
 func (x *Index) heldBy(u *queue, s *share) (h Held, ok bool) {
 	if s != nil {
 		h = Held{Share: s.name, InShare: true}
-		switch stop := x.stopOf(u, s); {
+		switch stop := x.stopAt(u, s, &s.meter, s.claimed); {
 		case stop == full:
 			h.Claimed, h.Limit = int(s.claimed), u.limit(s)
 			return h, true
@@ -394,12 +395,11 @@ func (x *Index) HeldCounts(q QueueID) (n HeldCounts) {
 	}
 	u := x.queues.At(uint32(q))
 	if u.shares != nil {
-		n.SharesAtLimit, n.SharesNotDue = u.shares.heaps[full].len(), u.shares.heaps[waits].len()
+		h := &u.shares.heaps
+		n.SharesAtLimit, n.SharesNotDue = len(h[full])+len(h[full|onlyWide]), len(h[waits])+len(h[waits|onlyWide])
 	}
 	if u.inOrder() {
 		n.PacketsBehind = u.ready - u.rules.strict.firsts
 	}
 	return n
 }
-
-func (h *shareHeaps) len() int { return len(h.narrow) + len(h.onlyWide) }

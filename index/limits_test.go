@@ -243,8 +243,8 @@ func TestALookFindsSharesThatGiveNothingOnceOnly(t *testing.T) {
 	m.Take(first.ID)
 	m.Remove(first.ID)
 	m.Next(m.q, Selection{Limits: true}, 0, 2, nil)
-	if h := m.queues.At(uint32(m.q)).shares.heaps; h[open].len() > 0 || h[waits].len() != 99 {
-		t.Errorf("%d shares are open, and %d wait: want 99", h[open].len(), h[waits].len())
+	if h := m.queues.At(uint32(m.q)).shares.heaps; len(h[open]) > 0 || len(h[waits]) != 99 {
+		t.Errorf("%d shares are open, and %d wait: want 99", len(h[open]), len(h[waits]))
 	}
 	if err := m.Check(); err != nil {
 		t.Error(err)

@@ -43,10 +43,8 @@ type share struct {
 	unfinished uint32 // packets that are Ready, Delayed or Claimed
 	weight     uint32
 	pos        uint32 // place in its heap plus 1; 0: not in one
-	wide       bool   // it is in a heap, and has wide packets that can be selected
 	wake       uint32 // place in sharing.wakes plus 1; 0: not there
-	onlyWide   bool   // it is in the heap of those that have wide ones only
-	stop       stop   // it is in the heaps of those that this stops
+	stop       stop   // it is in the heap of those that this stops
 
 	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
 	gap        int64  // of its own rate, as well
@@ -87,7 +85,7 @@ type sharing struct {
 	most    int            // MaxShareLanes
 	sets    map[string]int // lanes by tags, without what says the share
 
-	heaps [stops]shareHeaps
+	heaps [stops]shareHeap // of those with packets that can be selected
 	wakes tree.Heap[wake, *wake]
 	clock uint64 // see turns.go
 	turns uint64 // counts what share.turn names
@@ -339,8 +337,7 @@ func (sh *sharing) forget(s *share) {
 	if len(sh.free) == len(sh.all)-1 { // only the empty one is left: give the memory back
 		sh.all, sh.free, sh.byName = []*share{sh.all[0]}, nil, map[string]*share{"": sh.all[0]}
 		for i := range sh.heaps {
-			h := &sh.heaps[i]
-			h.narrow, h.onlyWide = slices.Clone(h.narrow), slices.Clone(h.onlyWide)
+			sh.heaps[i] = slices.Clone(sh.heaps[i])
 		}
 		sh.wakes = slices.Clone(sh.wakes)
 	}

@@ -203,8 +203,8 @@ func TestSharesThatComeAndGoLeaveNoMemory(t *testing.T) {
 		}
 	}
 	sh := x.queues.At(uint32(q)).shares
-	if len(sh.all) != 1 || len(sh.byName) != 1 || len(sh.sets) != 0 || sh.lanes != 0 || cap(sh.heaps[open].narrow) > 1 || x.lanes.Live != 1 {
-		t.Errorf("left are %d shares, %d names, %d sets, %d lanes, a heap for %d", len(sh.all), len(sh.byName), len(sh.sets), x.lanes.Live, cap(sh.heaps[open].narrow))
+	if len(sh.all) != 1 || len(sh.byName) != 1 || len(sh.sets) != 0 || sh.lanes != 0 || cap(sh.heaps[open]) > 1 || x.lanes.Live != 1 {
+		t.Errorf("left are %d shares, %d names, %d sets, %d lanes, a heap for %d", len(sh.all), len(sh.byName), len(sh.sets), x.lanes.Live, cap(sh.heaps[open]))
 	}
 }
 
@@ -244,7 +244,7 @@ func TestATakeWithAFilterMovesNoShare(t *testing.T) {
 	for i := range shares {
 		push(fmt.Sprint(i))
 	}
-	heap := &x.queues.At(uint32(q)).shares.heaps[open].narrow
+	heap := &x.queues.At(uint32(q)).shares.heaps[open]
 	for want, most := range map[string]int{"": shares, "0": 1, "500": shares} {
 		asked, moved := 0, 0
 		s := Selection{Limits: true, Filter: func(tags string) bool {

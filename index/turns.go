@@ -71,36 +71,24 @@ func (sh *sharing) rebase() {
 		s.pass -= min(s.pass, sh.clock)
 	}
 	sh.clock = 0
-	for stop := range sh.heaps {
-		for _, heap := range [...]shareHeap{sh.heaps[stop].narrow, sh.heaps[stop].onlyWide} {
-			for i := range heap {
-				heap[i].pass = heap[i].share.pass
-			}
-			heap.Build()
+	for _, heap := range sh.heaps {
+		for i := range heap {
+			heap[i].pass = heap[i].share.pass
 		}
+		heap.Build()
 	}
 }
 
-// placeShare puts a share into the heap that it belongs to, at its place, or out of both.
+// placeShare puts a share into the heap that it belongs to, at its place, or out of all.
 func (x *Index) placeShare(u *queue, s *share) {
-	sh := u.shares
-	narrow, wide := x.widths(u.giving(s))
-	stop := x.stopOf(u, s)
-	if s.pos != 0 && (s.stop != stop || s.onlyWide == narrow || !narrow && !wide) {
-		sh.takeOut(s)
+	stop, gives := x.placeOf(u, s)
+	if s.pos != 0 && (s.stop != stop || !gives) {
+		u.shares.takeOut(s)
 	}
-	if s.wide != wide || s.stop != stop {
-		sh.countWide(s, -1)
-		s.wide, s.stop = wide, stop
-		sh.countWide(s, 1)
-	}
-	if !narrow && !wide {
+	if s.stop = stop; !gives {
 		return
 	}
-	if s.pos == 0 {
-		s.onlyWide = !narrow
-	}
-	heap, head := sh.heapOf(s), shareHead{s.claimed / s.weight, s.pass, s.turn, s}
+	heap, head := &u.shares.heaps[stop], shareHead{s.claimed / s.weight, s.pass, s.turn, s}
 	if s.pos == 0 {
 		heap.Push(head)
 	} else if (*heap)[s.pos-1] != head {
@@ -108,17 +96,8 @@ func (x *Index) placeShare(u *queue, s *share) {
 	}
 }
 
-// heapOf returns the heap that a share is in, or belongs to.
-func (sh *sharing) heapOf(s *share) *shareHeap { return sh.heaps[s.stop].of(s.onlyWide) }
-
-func (sh *sharing) countWide(s *share, by int) {
-	if s.wide {
-		sh.heaps[s.stop].wide += by
-	}
-}
-
 // takeOut takes a share out of its heap.
-func (sh *sharing) takeOut(s *share) { sh.heapOf(s).Remove(int(s.pos - 1)) }
+func (sh *sharing) takeOut(s *share) { sh.heaps[s.stop].Remove(int(s.pos - 1)) }
 
 // byTurns is Next of a queue that is shared out. It costs O((skip+n) log shares), and with a filter
 // besides O(lanes) of the shares that it passes over.
@@ -146,10 +125,9 @@ func (x *Index) bestByTurns(u *queue, s *Selection) (best uint32) {
 // already, as it will be. It is small, as filters pass over many.
 type coming struct {
 	*shareHead
-	had  *had // nil: it stands in a heap, at i
-	i    int32
-	in   stop
-	wide bool // the heap is that of shares with wide packets only
+	had *had // nil: it stands in a heap, at i
+	i   int32
+	in  stop
 }
 
 // Before is the order of turns.
@@ -182,18 +160,15 @@ type look struct {
 func (x *Index) look(u *queue, s *Selection, yield func(id uint32) bool) {
 	l := look{x: x, u: u, s: *s}
 	for in := open; in < stops; in++ {
-		if !s.passes(in) {
-			continue
-		}
-		if l.comes(in, false, 0); !s.Fits16 {
-			l.comes(in, true, 0)
+		if s.passes(in) {
+			l.comes(in, 0)
 		}
 	}
 	for clock, turns := u.shares.clock, u.shares.turns; len(l.next) > 0 && len(l.stale) < placedSlice; {
 		c := l.next[0]
 		if l.next.Remove(0); c.had == nil {
-			l.comes(c.in, c.wide, 2*c.i+1)
-			l.comes(c.in, c.wide, 2*c.i+2)
+			l.comes(c.in, 2*c.i+1)
+			l.comes(c.in, 2*c.i+2)
 		}
 		id := l.give(&c)
 		if id == 0 {
@@ -214,9 +189,9 @@ func (x *Index) look(u *queue, s *Selection, yield func(id uint32) bool) {
 }
 
 // comes lets the share at a place of a heap be next.
-func (l *look) comes(in stop, wide bool, i int32) {
-	if h := *l.u.shares.heaps[in].of(wide); int(i) < len(h) {
-		l.next.Push(coming{shareHead: &h[i], i: i, in: in, wide: wide})
+func (l *look) comes(in stop, i int32) {
+	if h := l.u.shares.heaps[in]; int(i) < len(h) {
+		l.next.Push(coming{shareHead: &h[i], i: i, in: in})
 	}
 }
 
@@ -260,40 +235,16 @@ func (l *look) pass(c *coming) bool {
 	return !l.s.Limits || l.s.passes(l.x.stopAt(l.u, of, &h.meter, h.claimed))
 }
 
-// shareHeaps holds the shares with packets that can be selected, and that the same stops.
-type shareHeaps struct {
-	narrow, onlyWide shareHeap // of those that have narrow ones, and of the others
-	wide             int       // how many of both have wide ones
-}
-
-// of is one of the two heaps.
-func (h *shareHeaps) of(wide bool) *shareHeap {
-	if wide {
-		return &h.onlyWide
-	}
-	return &h.narrow
-}
-
 // first is the share that is next; nil if there is none.
 func (sh *sharing) first(s *Selection) *share {
-	first := sh.heaps[open].first(s.Fits16)
-	for stop := full; stop < stops; stop++ {
-		if f := sh.heaps[stop].first(s.Fits16); f != nil && s.passes(stop) && (first == nil || f.Before(first)) {
-			first = f
+	var first *shareHead
+	for in := open; in < stops; in++ {
+		if h := sh.heaps[in]; len(h) > 0 && s.passes(in) && (first == nil || h[0].Before(first)) {
+			first = &h[0]
 		}
 	}
 	if first == nil {
 		return nil
 	}
 	return first.share
-}
-
-func (h *shareHeaps) first(narrow bool) *shareHead {
-	switch {
-	case len(h.narrow) == 0 && (narrow || len(h.onlyWide) == 0):
-		return nil
-	case len(h.narrow) == 0, !narrow && len(h.onlyWide) > 0 && h.onlyWide[0].Before(&h.narrow[0]):
-		return &h.onlyWide[0]
-	}
-	return &h.narrow[0]
 }

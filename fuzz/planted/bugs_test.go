@@ -163,7 +163,7 @@ func bugs() []Bug {
 		{"a slot is freed twice", "../index/shares.go", "index TestClaimsGoByWeightWhateverTheNumberOfWorkers",
 			"s.claimed += uint32(by)", "s.claimed += uint32(by)\n\t\tif by < 0 && s.claimed > 0 {\n\t\t\ts.claimed--\n\t\t}"},
 		{"a stopped share blocks another", "../index/turns.go", "broker TestWhatIsHeldBackIsCounted",
-			"stop := x.stopOf(u, s)", "stop := open"},
+			"stop, gives := x.placeOf(u, s)", "_, gives := x.placeOf(u, s)\n\tstop := open"},
 		{"a new share goes first", "../index/shares.go", "index TestAShareThatComesNewIsAsIfJustServed",
 			"s.pass = sh.clock + oneTurn/uint64(s.weight)\n\tif last", "s.pass = sh.clock\n\tif last"},
 		{"a raised rule wakes nobody", "../index/fresh.go", "index TestWhoWaitsIsToldThatALimitIsGone",
