@@ -60,19 +60,21 @@ func TestAShareThatRestedIsServedWhenItsBurstAllows(t *testing.T) {
 	}
 }
 
-func TestAShareThatWaitsIsServedThoughShareByChanges(t *testing.T) {
-	m := newLimited(Limits{ShareGap: second})
-	for range 3 {
-		m.push("a")
-	}
-	m.limit(Limits{ShareGap: second}) // which all shares follow
-	m.pops(Selection{})
-	rule := *m.queues.At(uint32(m.q)).shares.rule
-	rule.By = "other"
-	m.ShareBy(m.q, &rule)
-	for range 2 {
-		if m.pass(1000); m.pops(Selection{}) != 1 {
-			t.Fatal("after the gap nothing may be taken")
+func TestAShareThatWaitsIsServedThoughItsRulesChange(t *testing.T) {
+	for _, wide := range []bool{false, true} {
+		m := newLimited(Limits{ShareGap: second})
+		for i := range uint64(3) {
+			m.Push(Entry{Queue: m.q, Priority: 1, Seq: i + 1, Tags: []byte("a"), Wide: wide}, 0)
+		}
+		m.limit(Limits{ShareGap: second}) // which all shares follow
+		m.pops(Selection{})
+		rule := *m.queues.At(uint32(m.q)).shares.rule
+		rule.By = "other"
+		for _, change := range []func(){func() { m.ShareBy(m.q, &rule) }, func() { m.limit(Limits{ShareGap: second}) }} {
+			change()
+			if m.pass(1000); m.pops(Selection{}) != 1 {
+				t.Fatalf("after the gap nothing may be taken of wide packets: %v", wide)
+			}
 		}
 	}
 }

@@ -157,8 +157,8 @@ func (m *sharesModel) Push(t *rapid.T) {
 	p := &sharePacket{
 		key:  rapid.SampledFrom([]string{"", "", "a", "b", "c", strings.Repeat("k", MaxShareName), strings.Repeat("k", MaxShareName+1)}).Draw(t, "key"),
 		tags: rapid.SampledFrom([]string{"", "a/", "a/x", "b/", "b/x", "b/y", "c/x", "/x", strings.Repeat("t", MaxShareName+1) + "/"}).Draw(t, "tags"),
-		wide: rapid.IntRange(0, 3).Draw(t, "wide") == 0,
 	}
+	p.wide = p.key == "c" || p.tags == "c/x" || rapid.IntRange(0, 3).Draw(t, "wide") == 0
 	e := Entry{Queue: m.q, Seq: m.seq, Priority: rapid.SampledFrom([]uint32{0, 1, 2, 2, 10, 100}).Draw(t, "priority"), Tags: []byte(p.tags), Wide: p.wide, Size: 1}
 	if p.key != "" || e.Priority == 0 {
 		e.Key, p.keyed = []byte(p.key), true
