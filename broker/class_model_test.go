@@ -466,10 +466,7 @@ func (m *classModel) set(t *rapid.T, queue string) {
 		s.Orders = []content.Order{{Tag: "t", Values: strings.Fields(values)}}
 	}
 	s.Strict = rapid.Bool().Draw(t, "strict")
-	m.do(func(tx *broker.Tx) error {
-		err := tx.SetSettings([]byte(queue), s)
-		return err
-	})
+	m.do(func(tx *broker.Tx) error { return tx.SetSettings([]byte(queue), s) })
 	m.settings[queue] = &s
 	m.deliver(queue)
 }

@@ -220,6 +220,11 @@ func TestAPushIsLookedAtOnceWhereNobodyWaitsForAValueOfItsOwn(t *testing.T) {
 	if n := w.settledBy("size 9"); n != 1 {
 		t.Errorf("a push counts %d, want 1 term", n)
 	}
+	w.subscribe(w.b.Attach(&inbox{}, narrow), 9, "q")
+	w.push("q", 1, 0, "", wide)
+	if n := w.settledBy("size 9"); n < 4 { // what it counts without one is 3
+		t.Errorf("beside a wide packet, that somebody passes over, a push counts %d", n)
+	}
 }
 
 func TestATransactionWritesThirtyTwoMiBAgain(t *testing.T) {
