@@ -283,6 +283,34 @@ func TestAFastRateCountsTheTimeBetweenTheLastBatchAndAStart(t *testing.T) {
 	}
 }
 
+// A rate that was slow once, and is fast, begins with its burst spent, too.
+func TestARateThatBecameFastBeginsWithItsBurstSpent(t *testing.T) {
+	for _, of := range []string{"queue", "share"} {
+		w := newWork(t)
+		set := func(rate string) {
+			if of == "queue" {
+				w.rated("key", rate, "", 50)
+				return
+			}
+			w.rated("key", "", "", 50)
+			w.rateOf("a", rate)
+		}
+		set("1/1m")
+		w.tenant("a")
+		w.tenants(9, nil)
+		w.pass(2 * time.Hour)
+		set("1/1s")
+		for range 200 {
+			w.tenant("a")
+		}
+		w.tenants(90, nil)
+		w.restart()
+		if n := len(w.tenants(90, nil)); n > 1 {
+			t.Errorf("of the %s: after a start it gave %d at once", of, n)
+		}
+	}
+}
+
 // A rate that changes with the batch that took, before the share has followed: takes from then on
 // are kept as well.
 func TestADueIsKeptAfterARateChangedWithATake(t *testing.T) {

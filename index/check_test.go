@@ -125,7 +125,7 @@ func (c *checker) entries() error {
 func (c *checker) waits(u *queue, q QueueID) error {
 	x, first := c.x, int64(0)
 	if u.rules != nil {
-		first = u.rules.opens
+		first = u.rules.told
 	}
 	if sh := u.shares; sh != nil {
 		waiting := 0

@@ -60,6 +60,7 @@
 //	groups.go     the packets of a queue with equal keys
 //	identities.go from an identity to its packet: Find
 //	lanes.go      the packets of a queue with equal tags, and which lane is next
+//	gate.go       how many may be taken: a limit, a rate and a rest, as one value
 //	shares.go     a queue is shared out by key or tag
 //	select.go     which packet is next: Best, Group, and the words of a selection
 //	lines.go      the subscribers of a class, which may sleep until there is something for them
@@ -67,7 +68,7 @@
 //	position.go   how many packets come before one
 //	bystate.go    the packets that cannot be selected, by state: List, Each
 //
-//	meters.go     how fast they are taken
+//	meters.go     takes count for rates, and what a start knows of that
 //	limits.go     how many packets of a queue, and of each share, may be claimed at once
 //	wakes.go      what is looked at again when its moment comes
 //	strict.go     packets with one key come one after the other

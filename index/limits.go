@@ -16,39 +16,29 @@ type Limits struct {
 	Burst         int64  // takes that may come at once; 0 is 1
 }
 
-// stop says what keeps a share from giving packets.
-type stop uint8
-
-const (
-	open     stop = 2 * iota
-	full          // all that may be claimed is: it gives to those who do not claim
-	waits         // for its meter, or it rests
-	stops         // how many there are
-	onlyWide = 1  // besides: it has no narrow packets
-)
-
 // SetLimits replaces the limits of a queue. All its shares follow.
 func (x *Index) SetLimits(q QueueID, l Limits) {
 	if !x.hasQueue(q) {
 		return
 	}
 	u := x.queues.At(uint32(q))
-	var was Limits
+	slow := false
 	if r := u.rules; r != nil {
-		was = r.Limits
+		slow = r.Limits.Gap >= slowGap && r.Limits.Gap != l.Gap
 		x.openAt(u, 0)
 	}
-	burst := l.Burst != was.Burst
-	u.setRules(func(r *rules) { r.Limits = l })
-	if u.rules != nil {
-		x.limitQueue(u, burst)
-	} else if was.Gap >= slowGap {
+	u.setRules(func(r *rules) { r.Limits, r.max = l, l.Claimed })
+	if r := u.rules; r != nil {
+		slow = r.follow(rateOf(l.Gap, l.Burst), x.clock) || slow
+		x.awaitRate(u)
+	}
+	if slow {
 		x.note(u, nil)
 	}
 	if sh := u.shares; sh != nil {
-		sh.begins.follow(u.rateOf(0), x.clock, burst)
+		x.obey(u, &sh.begins, ShareOwn{})
 		for s := range sh.each() {
-			x.followRate(u, s, burst)
+			x.followShare(u, s)
 		}
 		x.placeShares(u)
 	}
@@ -65,54 +55,45 @@ func (x *Index) Spend(q QueueID, at int64, due TakeDue, from int64) int64 {
 	}
 	u := x.queues.At(uint32(q))
 	if r := u.rules; r != nil {
-		r.meter.begin(r.rate(), due, at)
-		x.limitQueue(u, false)
+		if r.begin(due, at, x.clock) {
+			x.note(u, nil)
+		}
+		x.awaitRate(u)
 	}
 	sh := u.shares
 	if sh == nil || u.rules == nil && len(sh.own) == 0 {
 		return 0
 	}
-	r := u.rateOf(0)
-	if spent := at + (r.gap+999_999)/1_000_000; from == 0 || from > spent {
-		from = spent
+	g := &sh.begins
+	if latest := at + (g.gap+999_999)/1_000_000; from == 0 || from > latest {
+		from = latest
 	}
-	if r.gap < slowGap {
+	if g.due = g.spent(from * 1_000_000); g.gap < slowGap {
 		from = 0
-		sh.begins.begin(r, TakeDue{}, at)
-	} else {
-		sh.begins = opensAt(from*1_000_000, r)
+		g.begin(TakeDue{}, at, x.clock)
 	}
 	for name, own := range sh.own {
-		if own.Gap > 0 && sh.byName[name] == nil && sh.rule != nil { // it is there while its meter is ahead
-			sh.setResting(sh.add(name), true)
+		if own.Gap > 0 && sh.byName[name] == nil && sh.rule != nil { // it is there while takes are ahead
+			sh.setResting(x.addShare(u, name), true)
 		}
 	}
 	for s := range sh.each() {
-		if s.meter = sh.begins; s.gap > 0 {
-			s.meter = meter{}
-			s.meter.begin(u.rate(s), sh.own[s.name].Due, at)
+		if s.due = g.due; s.ownRate {
+			if s.due = 0; s.begin(sh.own[s.name].Due, at, x.clock) {
+				x.note(u, s)
+			}
 		}
 	}
 	x.placeShares(u)
 	return from
 }
 
-// limitQueue has the meter of a queue follow its rate, as followRate that of a share.
-func (x *Index) limitQueue(u *queue, burst bool) {
-	r := u.rules
-	if r.meter.follow(r.rate(), x.clock, burst) {
-		x.note(u, nil)
-	}
-	if r.meter.passes(r.rate(), x.clock) == 0 {
-		x.openAt(u, r.meter.open(r.rate(), x.clock))
+// awaitRate has Advance tell of a queue when its own rate lets takes pass, if it does not now.
+func (x *Index) awaitRate(u *queue) {
+	if r := u.rules; r.passes(x.clock) == 0 {
+		x.openAt(u, r.opens())
 	}
 }
-
-// rate is that of the queue.
-func (r *rules) rate() rate { return rateOf(r.Gap, r.Burst) }
-
-// rate is that of a share.
-func (u *queue) rate(s *share) rate { return u.rateOf(s.gap) }
 
 // rateOf is the rate of a share with a gap of its own; 0: it has none.
 func (u *queue) rateOf(own int64) rate {
@@ -131,12 +112,30 @@ func (x *Index) HasLimits(q QueueID) bool {
 	return u.rules != nil && u.rules.Limits != Limits{} || u.limitsShares()
 }
 
-// room is how many packets of a queue may be claimed now.
-func (x *Index) room(u *queue) int {
-	if u.rules == nil || u.rules.Claimed == 0 {
-		return math.MaxInt
+// gateOf is the gate of a queue.
+func (x *Index) gateOf(u *queue) (g gate) {
+	if u.rules != nil {
+		g = u.rules.gate
+		if g.max > 0 {
+			g.claimed = uint32(x.claimed(u))
+		}
 	}
-	return max(0, int(u.rules.Claimed)-x.claimed(u))
+	return g
+}
+
+// obey has a gate of a share follow the limits of its queue, and what the share has of its own.
+func (x *Index) obey(u *queue, g *gate, own ShareOwn) (slow bool) {
+	if g.max = own.MaxClaimed; g.max == 0 && u.rules != nil {
+		g.max = u.rules.ShareClaimed
+	}
+	return g.follow(u.rateOf(own.Gap), x.clock)
+}
+
+// followShare is obey for a share. What is kept of a slow rate of its own is another.
+func (x *Index) followShare(u *queue, s *share) {
+	if slow := x.obey(u, &s.gate, u.shares.own[s.name]); slow && s.ownRate {
+		x.note(u, s)
+	}
 }
 
 func (x *Index) claimed(u *queue) int {
@@ -146,62 +145,40 @@ func (x *Index) claimed(u *queue) int {
 	return x.byStates.At(u.byState).count(Claimed)
 }
 
-// limit is how many packets of a share may be claimed at once.
-func (u *queue) limit(s *share) int {
-	switch {
-	case s.maxClaimed > 0:
-		return int(s.maxClaimed)
-	case u.rules == nil || u.rules.ShareClaimed == 0:
-		return math.MaxInt
-	}
-	return int(u.rules.ShareClaimed)
-}
-
-// shareRoom is room for one share.
-func (u *queue) shareRoom(s *share) int { return max(0, u.limit(s)-int(s.claimed)) }
-
 // stopOf says what stops a share now. Its place may follow later.
 func (x *Index) stopOf(u *queue, s *share) stop { by, _ := x.placeOf(u, s); return by }
 
 // placeOf is stopOf. Without packets that can be selected, a share gives nothing and is in no heap.
 func (x *Index) placeOf(u *queue, s *share) (by stop, gives bool) {
 	narrow, wide := x.widths(u.giving(s))
-	if by = x.stopAt(u, s, &s.meter, s.claimed); wide && !narrow {
+	if by = x.stopAt(u, s, &s.gate); wide && !narrow {
 		by |= onlyWide
 	}
 	return by, narrow || wide
 }
 
-// stopAt says what stops a share with a meter and some claims, whatever the width of its packets.
-func (x *Index) stopAt(u *queue, s *share, m *meter, claimed uint32) stop {
-	switch {
-	case x.passes(u, s, m) == 0:
+// stopAt says what stops a share with a gate, whatever the width of its packets.
+func (x *Index) stopAt(u *queue, s *share, g *gate) stop {
+	if x.isCrowded(u, s) {
 		return waits
-	case u.limit(s) <= int(claimed):
-		return full
 	}
-	return open
+	return g.stop(x.clock)
 }
 
 // allowed is how many packets a selection may take from a queue, or with a share from that.
 func (x *Index) allowed(u *queue, s *Selection, of *share) int {
-	n := math.MaxInt
 	if !s.Limits {
+		return math.MaxInt
+	}
+	g := x.gateOf(u)
+	n := g.allows(x.clock, s.Claims)
+	switch {
+	case of == nil:
 		return n
+	case x.isCrowded(u, of):
+		return 0
 	}
-	if u.rules != nil {
-		n = u.rules.meter.passes(u.rules.rate(), x.clock)
-	}
-	if of != nil {
-		n = min(n, x.passes(u, of, &of.meter))
-	}
-	if s.Claims {
-		n = min(n, x.room(u))
-	}
-	if s.Claims && of != nil {
-		n = min(n, u.shareRoom(of))
-	}
-	return n
+	return min(n, of.allows(x.clock, s.Claims))
 }
 
 // placedSlice is how many shares a selection looks at that stand where they do not belong: a change
@@ -260,7 +237,7 @@ func (x *Index) followLimits(u *queue, s *share) {
 	was := s.stop
 	x.placeShare(u, s)
 	if s.stop >= waits || s.rest != 0 { // else its moment may be that at which it would be forgotten
-		x.wakeAt(u, s, u.opens(s, x.clock))
+		x.wakeAt(u, s, s.opensAt(x.clock))
 	}
 	if was&^onlyWide <= s.stop || u.fresh == nil {
 		return
@@ -285,7 +262,8 @@ func (x *Index) placeShares(u *queue) {
 	}
 	sh.wakes = sh.wakes[:0]
 	for s := range sh.each() {
-		s.pos, s.wake, s.stop = 0, 0, x.stopOf(u, s)
+		by, gives := x.placeOf(u, s)
+		s.pos, s.wake, s.stop = 0, 0, by
 		if s.num != 0 && s.isEmpty() {
 			if at := x.stays(u, s); at != 0 {
 				sh.wakes = append(sh.wakes, wake{at, s})
@@ -294,11 +272,11 @@ func (x *Index) placeShares(u *queue) {
 			}
 			continue
 		}
-		if narrow, wide := x.widths(u.giving(s)); narrow || wide {
-			sh.heaps[s.stop] = append(sh.heaps[s.stop], shareHead{s.claimed / s.weight, s.pass, s.turn, s})
+		if gives {
+			sh.heaps[by] = append(sh.heaps[s.stop], shareHead{s.claimed / s.weight, s.pass, s.turn, s})
 		}
 		if s.stop >= waits || s.rest != 0 {
-			sh.wakes = append(sh.wakes, wake{u.opens(s, x.clock), s})
+			sh.wakes = append(sh.wakes, wake{s.opensAt(x.clock), s})
 		}
 	}
 	for i := range sh.heaps {
@@ -354,9 +332,9 @@ func (x *Index) HeldShare(q QueueID, name string) (h Held, ok bool) {
 func (x *Index) heldBy(u *queue, s *share) (h Held, ok bool) {
 	if s != nil {
 		h = Held{Share: s.name, InShare: true}
-		switch stop := x.stopAt(u, s, &s.meter, s.claimed); {
+		switch stop := x.stopAt(u, s, &s.gate); {
 		case stop == full:
-			h.Claimed, h.Limit = int(s.claimed), u.limit(s)
+			h.Claimed, h.Limit = int(s.claimed), int(s.max)
 			return h, true
 		case stop == waits && s.rest > x.clock:
 			h.Rest = (s.rest - x.clock) / 1_000_000
@@ -365,21 +343,27 @@ func (x *Index) heldBy(u *queue, s *share) (h Held, ok bool) {
 			h.Crowded = true
 			return h, true
 		case stop == waits:
-			h.Wait = s.meter.open(u.rate(s), x.clock) - x.clock/1_000_000
+			h.Wait = s.opens() - x.clock/1_000_000
 			return h, true
 		}
 	}
-	if x.room(u) == 0 {
-		return Held{Claimed: x.claimed(u), Limit: int(u.rules.Claimed)}, true
-	}
-	if r := u.rules; r != nil && r.meter.passes(r.rate(), x.clock) == 0 {
-		return Held{Wait: r.meter.open(r.rate(), x.clock) - x.clock/1_000_000}, true
+	switch g := x.gateOf(u); {
+	case g.room() == 0:
+		return Held{Claimed: int(g.claimed), Limit: int(g.max)}, true
+	case g.passes(x.clock) == 0:
+		return Held{Wait: g.opens() - x.clock/1_000_000}, true
 	}
 	return Held{}, false
 }
 
 // AtLimit says that nothing of a queue may be claimed, as all that may be is.
-func (x *Index) AtLimit(q QueueID) bool { return x.hasQueue(q) && x.room(x.queues.At(uint32(q))) == 0 }
+func (x *Index) AtLimit(q QueueID) bool {
+	g := gate{}
+	if x.hasQueue(q) {
+		g = x.gateOf(x.queues.At(uint32(q)))
+	}
+	return g.room() == 0
+}
 
 // HeldCounts is how much of a queue is held back.
 type HeldCounts struct {

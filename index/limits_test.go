@@ -280,15 +280,15 @@ func TestARateThatChangesAllTheTimeLetsNoMorePass(t *testing.T) {
 
 func TestAStartForgivesNothingOfATakeThatWasEarly(t *testing.T) {
 	const ms = 1_000_000
-	r := rateOf(100*ms, 1)
-	var m, after meter
-	m.charge(r, 0, 1)
-	if m.passes(r, 90*ms) != 1 {
+	g := gate{rate: rateOf(100*ms, 1)}
+	after := g
+	g.charge(0, 1)
+	if g.passes(90*ms) != 1 {
 		t.Fatal("a take is not 10 ms early")
 	}
-	m.charge(r, 90*ms, 1)
-	if after.begin(r, TakeDue{}, 90); after.due < m.due {
-		t.Errorf("the next take is due after %d ms, and after a start after %d", m.due/ms, after.due/ms)
+	g.charge(90*ms, 1)
+	if after.begin(TakeDue{}, 90, 90*ms); after.due < g.due {
+		t.Errorf("the next take is due after %d ms, and after a start after %d", g.due/ms, after.due/ms)
 	}
 }
 

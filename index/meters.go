@@ -1,112 +1,5 @@
 package index
 
-import "math"
-
-// A rate is a meter (GCRA): it says when the next take is due. Each take moves that one gap on, at
-// the earliest from now. So takes are spread evenly, with a burst on top. All takes are charged,
-// also those of a whole group, and a meter without a gap passes all. Times are in nanoseconds, on
-// the clock of SetClock.
-
-// slack is how much a take may be early, in nanoseconds. The clock has whole milliseconds: without
-// it each take would be late by a part of one, and so all behind it.
-const slack = 10_000_000
-
-// rate is what meters have in common.
-type rate struct {
-	gap   int64 // between takes; 0: none
-	burst int64 // takes at once, 1 at least
-}
-
-// rateOf returns a rate whose sums cannot overflow.
-func rateOf(gap, burst int64) rate {
-	if burst = max(1, burst); gap > 0 {
-		burst = min(burst, latest/2/gap)
-	}
-	return rate{gap, burst}
-}
-
-// latest is the latest moment of a meter: after a century.
-const latest = 1 << 62
-
-// meter is when the next take is due, without the burst. Its zero value is at rest.
-type meter struct {
-	due int64
-	gap int64 // of the rate that due goes by; 0: any
-}
-
-// opensAt is a meter whose burst is spent: it lets one pass at a moment, and no other before.
-func opensAt(at int64, r rate) meter { return meter{due: at + (r.burst-1)*r.gap + slack, gap: r.gap} }
-
-// TakeDue is when the next take of a slow rate is due, without the burst.
-type TakeDue struct {
-	At  int64 // in milliseconds of the steady clock; 0: at rest
-	Gap int64 // nanoseconds between takes of the rate that it goes by
-}
-
-// slowGap is how far apart takes are of a rate that is slow, in nanoseconds: a start knows of it.
-const slowGap = 10_000_000_000
-
-// dueBy is when the next take is due by a rate that may have changed: as many takes are ahead.
-func (m *meter) dueBy(r rate, now int64) int64 {
-	if m.due <= now || m.gap == 0 || m.gap == r.gap {
-		return m.due
-	}
-	return now + int64(min(latest/2, float64(m.due-now)/float64(m.gap)*float64(r.gap)))
-}
-
-// passes is how many takes a meter lets pass now.
-func (m *meter) passes(r rate, now int64) int {
-	if r.gap == 0 {
-		return math.MaxInt
-	}
-	left := now + (r.burst-1)*r.gap + slack - max(m.dueBy(r, now), now)
-	if left < 0 {
-		return 0
-	}
-	return int(left/r.gap) + 1
-}
-
-// charge counts n takes.
-func (m *meter) charge(r rate, now, n int64) {
-	if r.gap != 0 {
-		m.due, m.gap = max(m.dueBy(r, now), now), r.gap
-		m.due += min((latest-m.due)/r.gap, n) * r.gap
-	}
-}
-
-// open is when a meter that lets nothing pass does so, in milliseconds.
-func (m *meter) open(r rate, now int64) int64 {
-	return max(1, (m.dueBy(r, now)-(r.burst-1)*r.gap-slack+999_999)/1_000_000)
-}
-
-// follow lets a meter obey another rate: who was to wait for long waits no longer than that says.
-// The burst may be another, too. slow says that its due is another, and was of a slow rate or is.
-func (m *meter) follow(r rate, now int64, burst bool) (slow bool) {
-	if m.gap == r.gap && !burst {
-		return false
-	}
-	slow = m.due > now && max(m.gap, r.gap) >= slowGap
-	m.due, m.gap = min(m.dueBy(r, now), now+r.burst*r.gap), r.gap
-	return slow
-}
-
-// followRate has the meter of a share follow its rate.
-func (x *Index) followRate(u *queue, s *share, burst bool) {
-	if s.meter.follow(u.rate(s), x.clock, burst) && s.gap > 0 {
-		x.note(u, s)
-	}
-}
-
-// begin lets a meter begin after a start. at is when somebody may have taken last, in milliseconds.
-func (m *meter) begin(r rate, d TakeDue, at int64) {
-	switch {
-	case d.At > 0:
-		m.due, m.gap = d.At*1_000_000, d.Gap
-	case r.gap < slowGap: // nobody knows what was taken before, and it may have been early
-		m.due, m.gap = at*1_000_000+r.burst*r.gap+slack, r.gap
-	}
-}
-
 // RateOf says whose rate counts a take: that of a queue, the own one of a share, or that of its
 // queue for the shares that have none.
 type RateOf uint8
@@ -128,7 +21,7 @@ type charged struct {
 func (x *Index) note(u *queue, s *share) {
 	c, noted := charged{of: OfQueue}, new(bool)
 	switch {
-	case s != nil && s.gap > 0:
+	case s != nil && s.ownRate:
 		c, noted = charged{of: OfShare, share: s}, &s.charged
 	case s != nil:
 		c, noted = charged{of: OfShares}, &u.shares.charged
@@ -145,7 +38,8 @@ func (x *Index) note(u *queue, s *share) {
 // What is to be kept of a due comes back with SetShare, and with Spend of a queue. A share is named
 // where the rate is its own; there is no due of OfShares.
 func (x *Index) Charged(fn func(q QueueID, of RateOf, share string, d TakeDue)) {
-	for _, c := range x.charged {
+	for i := 0; i < len(x.charged); i++ { // SetShare may add some
+		c := x.charged[i]
 		var u *queue
 		if x.hasQueue(c.queue) {
 			u = x.queues.At(uint32(c.queue))
@@ -153,14 +47,14 @@ func (x *Index) Charged(fn func(q QueueID, of RateOf, share string, d TakeDue)) 
 		switch {
 		case c.of == OfShare:
 			c.share.charged = false
-			if u != nil && u.shares.at(c.share.num) == c.share && c.share.gap > 0 && u.shares.rule != nil { // else it is gone, or its rate
-				fn(c.queue, OfShare, c.share.name, c.share.meter.keep(u.rate(c.share), x.clock))
+			if u != nil && u.shares.at(c.share.num) == c.share && c.share.ownRate && u.shares.rule != nil { // else it is gone, or its rate
+				fn(c.queue, OfShare, c.share.name, c.share.keep(x.clock))
 			}
 		case u == nil:
 		case c.of == OfQueue:
 			d := TakeDue{}
 			if r := u.rules; r != nil {
-				r.charged, d = false, r.meter.keep(r.rate(), x.clock)
+				r.charged, d = false, r.keep(x.clock)
 			}
 			fn(c.queue, OfQueue, "", d)
 		case u.shares != nil:
@@ -176,9 +70,9 @@ func (x *Index) Charged(fn func(q QueueID, of RateOf, share string, d TakeDue)) 
 // shares of it rest. MayTake tells when that may be over.
 func (x *Index) IsAhead(q QueueID) bool {
 	u := x.queues.At(uint32(q))
-	if r := u.rules; r != nil && r.meter.due > x.clock {
-		if r.opens == 0 {
-			x.openAt(u, r.meter.end())
+	if r := u.rules; r != nil && r.due > x.clock {
+		if r.told == 0 {
+			x.openAt(u, r.end())
 		}
 		return true
 	}
@@ -187,20 +81,17 @@ func (x *Index) IsAhead(q QueueID) bool {
 		return false
 	}
 	empty := sh.all[0]
-	until := max(empty.meter.due, sh.begins.due)
+	until := max(empty.due, sh.begins.due)
 	if until > x.clock && empty.wake == 0 {
 		x.wakeAt(u, empty, (until+999_999)/1_000_000)
 	}
 	return until > x.clock || len(sh.all)-len(sh.free) > 1
 }
 
-// end is when a meter is at rest, in milliseconds.
-func (m *meter) end() int64 { return (m.due + 999_999) / 1_000_000 }
-
 // DueOf is when the next take of a queue is due by its own rate, fast ones too.
 func (x *Index) DueOf(q QueueID) (d TakeDue) {
-	if r := x.queues.At(uint32(q)).rules; r != nil && r.meter.due > x.clock {
-		d = TakeDue{r.meter.end(), r.meter.gap}
+	if r := x.queues.At(uint32(q)).rules; r != nil && r.due > x.clock {
+		d = TakeDue{r.end(), r.gap}
 	}
 	return d
 }
@@ -209,19 +100,11 @@ func (x *Index) DueOf(q QueueID) (d TakeDue) {
 func (x *Index) GoOn(q QueueID, d TakeDue) {
 	u := x.queues.At(uint32(q))
 	if r := u.rules; r != nil && d.At > 0 {
-		r.meter.due, r.meter.gap = d.At*1_000_000, d.Gap
-		if x.limitQueue(u, false); r.Gap >= slowGap {
+		if slow := r.goOn(d, x.clock); slow || r.gap >= slowGap {
 			x.note(u, nil)
 		}
+		x.awaitRate(u)
 	}
-}
-
-// keep is what is to be kept of a meter.
-func (m *meter) keep(r rate, now int64) TakeDue {
-	if m.due <= now || r.gap < slowGap {
-		return TakeDue{}
-	}
-	return TakeDue{m.end(), m.gap}
 }
 
 // SetClock says the present moment on the steady clock, in milliseconds, by which rates go.
@@ -239,10 +122,10 @@ func (x *Index) Charge(id ID, n int64) {
 func (x *Index) GapOf(id ID) (gap int64) {
 	u, s := x.takenFrom(id)
 	if u != nil && u.rules != nil {
-		gap = u.rules.rate().gap
+		gap = u.rules.gap
 	}
 	if s != nil {
-		gap = max(gap, u.rate(s).gap)
+		gap = max(gap, s.gap)
 	}
 	return gap
 }
@@ -264,42 +147,32 @@ func (x *Index) takenFrom(id ID) (u *queue, s *share) {
 // takeCounts charges n takes to the meters of a queue and of its share, which may be nil.
 func (x *Index) takeCounts(u *queue, s *share, n int64) {
 	if r := u.rules; r != nil {
-		if r.meter.charge(r.rate(), x.clock, n); r.meter.passes(r.rate(), x.clock) == 0 {
-			x.openAt(u, r.meter.open(r.rate(), x.clock))
-		}
-		if r.Gap >= slowGap {
+		r.charge(x.clock, n)
+		if x.awaitRate(u); r.gap >= slowGap {
 			x.note(u, nil)
 		}
 	}
-	if s == nil || u.rate(s).gap == 0 {
+	if s == nil || s.gap == 0 {
 		return
 	}
-	if s.meter.charge(u.rate(s), x.clock, n); u.rate(s).gap >= slowGap {
+	if s.charge(x.clock, n); s.gap >= slowGap {
 		x.note(u, s)
 	}
 	x.followLimits(u, s)
 }
 
-// passes is how many takes a share lets pass now, by a meter.
-func (x *Index) passes(u *queue, s *share, m *meter) int {
-	if s.rest > x.clock || x.isCrowded(u, s) {
-		return 0
-	}
-	return m.passes(u.rate(s), x.clock)
-}
-
 // isCrowded says that a take from a share might make it one more than may rest.
 func (x *Index) isCrowded(u *queue, s *share) bool {
-	return u.shares.resting >= x.mostResting && s.num != 0 && u.rate(s).gap > 0 && s.unfinished <= s.claimed+1
+	return u.shares.resting >= x.mostResting && s.num != 0 && s.gap > 0 && s.unfinished <= s.claimed+1
 }
 
-// opens is when the rest of a share ends, or else its meter lets takes pass, in milliseconds.
-func (u *queue) opens(s *share, now int64) int64 {
+// opensAt is when the rest of a share ends, or else its rate lets takes pass, in milliseconds.
+func (s *share) opensAt(now int64) int64 {
 	switch {
 	case s.rest != 0:
 		return s.rest / 1_000_000
-	case s.meter.passes(u.rate(s), now) == 0:
-		return s.meter.open(u.rate(s), now)
+	case s.passes(now) == 0:
+		return s.opens()
 	}
 	return now/1_000_000 + crowdedWait
 }
@@ -341,8 +214,8 @@ func (x *Index) leaveShare(u *queue, s *share) {
 // stays is until when a share without packets stays, in milliseconds; 0: it goes.
 func (x *Index) stays(u *queue, s *share) int64 {
 	until := s.rest
-	if until == 0 && u.rate(s).gap != 0 && s.meter.due > x.clock {
-		until = max(1, s.meter.due)
+	if until == 0 && s.gap != 0 && s.due > x.clock {
+		until = max(1, s.due)
 	}
 	if u.shares.rule == nil {
 		return 0
@@ -350,5 +223,5 @@ func (x *Index) stays(u *queue, s *share) int64 {
 	return (until + 999_999) / 1_000_000
 }
 
-// isEmpty says that a share has no packets, and is there for its meter.
+// isEmpty says that a share has no packets, and is there for its rate or its rest.
 func (s *share) isEmpty() bool { return s.home == 0 && s.set == nil }

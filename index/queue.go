@@ -62,9 +62,9 @@ func (u *queue) FreeLink() *uint32 { return &u.byState }
 // rules are what only some queues have.
 type rules struct {
 	Limits
-	meter    meter
-	opens    int64   // when the meter is looked at again, in milliseconds of the steady clock; 0: never
-	charged  bool    // its meter is in Index.charged
+	gate             // but for claimed and rest
+	told     int64   // when the rate is looked at again, in milliseconds of the steady clock; 0: never
+	charged  bool    // it is in Index.charged
 	keepDead int64   // as of KeepDead
 	strict   *strict // nil: none
 }
@@ -76,13 +76,13 @@ func (u *queue) keepDead() int64 {
 	return u.rules.keepDead
 }
 
-// setRules changes the rules of a queue. They stay while opens has a moment to come.
+// setRules changes the rules of a queue. They stay while told has a moment to come.
 func (u *queue) setRules(change func(r *rules)) {
 	var r rules
 	if u.rules != nil {
 		r = *u.rules
 	}
-	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 && r.strict == nil && r.opens == 0 {
+	if change(&r); r.Limits == (Limits{}) && r.keepDead == 0 && r.strict == nil && r.told == 0 {
 		u.rules = nil
 		return
 	}

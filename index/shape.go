@@ -110,7 +110,9 @@ func (x *Index) countSets(u *queue) {
 // beginShares lets all packets of a queue be of its empty share.
 func (x *Index) beginShares(u *queue) {
 	sh := &sharing{byName: make(map[string]*share), most: MaxShareLanes}
-	empty := sh.add("")
+	u.shares = sh
+	x.obey(u, &sh.begins, ShareOwn{})
+	empty := x.addShare(u, "")
 	if u.set != nil {
 		sh.lanes = len(u.set.byKey)
 		u.set.ends, u.set.heaps[worst] = laneOrders[:worst], nil
@@ -123,7 +125,6 @@ func (x *Index) beginShares(u *queue) {
 	unfinished, _ := x.Counts(x.lanes.At(uint32(u.home)).queue).Unfinished()
 	empty.unfinished = uint32(unfinished)
 	sh.bands = x.bands(u)
-	u.shares = sh
 	x.placeShare(u, empty)
 }
 

@@ -39,23 +39,19 @@ type share struct {
 	lanes      // those of the empty one are the queue's
 	name       string
 	num        uint32 // its place in sharing.all
-	claimed    uint32 // packets
 	unfinished uint32 // packets that are Ready, Delayed or Claimed
 	weight     uint32
 	pos        uint32 // place in its heap plus 1; 0: not in one
 	wake       uint32 // place in sharing.wakes plus 1; 0: not there
 	stop       stop   // it is in the heap of those that this stops
-
-	maxClaimed uint32 // its own limit; 0: as the queue's Limits say
-	gap        int64  // of its own rate, as well
-	meter      meter
-	rest       int64  // until when it gives nothing, on the clock of the meter; 0: it does
-	twins      *lanes // nil: none, see strict.go
-	charged    bool   // its meter is in Index.charged
+	ownRate    bool   // it goes by ShareOwn.Gap
+	charged    bool   // it is in Index.charged
 	resting    bool   // it counts in sharing.resting
 
-	pass uint64
-	turn uint64 // when it was made or served last
+	gate
+	pass  uint64
+	turn  uint64 // when it was made or served last
+	twins *lanes // nil: none, see strict.go
 }
 
 func (s *share) number() uint32 {
@@ -90,8 +86,8 @@ type sharing struct {
 	clock uint64 // see turns.go
 	turns uint64 // counts what share.turn names
 
-	begins  meter // that of a share by the queue's rate when it comes, since Spend
-	charged bool  // such a share is in Index.charged
+	begins  gate // of a share that comes, and has no rate of its own
+	charged bool // such a share is in Index.charged
 
 	keepsWorst bool
 	worst      laneHeap // of all lanes, as a laneSet has it
@@ -99,7 +95,7 @@ type sharing struct {
 	scratch    []byte // tags on their way to the rule
 	key, tags  []byte // of a packet that follows a change of shape
 
-	ownLimits int // shares that have such, or rest
+	ownLimits int // of own, those that have such, or rest
 }
 
 // SetShare says what one share of a queue has of its own from now on, whether it exists or not. It
@@ -110,19 +106,15 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 	}
 	u := x.queues.At(uint32(q))
 	sh := u.shares
-	s, begins, had := sh.byName[name], sh.begins, sh.own[name].Gap
-	sh.keepOwn(name, own)
-	switch {
-	case s != nil:
-		sh.setOwn(s, own)
-	case sh.rule != nil && (own.Rest > 0 || had == 0 && begins.due > x.clock): // it is there to tell when that is over
-		if s = sh.add(name); had == 0 {
-			s.meter = begins
-		}
-	default:
+	s, had := sh.byName[name], sh.own[name]
+	if s == nil && sh.rule != nil && (own.Rest > 0 || had.Gap == 0 && sh.begins.due > x.clock) {
+		s = x.addShare(u, name) // it is there to tell when that is over
+		s.pass = sh.clock + oneTurn/uint64(own.weight())
+	}
+	if sh.keepOwn(name, own); s == nil {
 		return
 	}
-	if x.followRate(u, s, false); s.gap != had && s.gap > 0 { // its due may be what the queue's rate said
+	if x.setOwn(u, s, own); own.Gap > 0 && had.Gap != own.Gap { // its due may be what the queue's rate said
 		x.note(u, s)
 	}
 	if x.followLimits(u, s); s.num != 0 && s.isEmpty() {
@@ -131,6 +123,7 @@ func (x *Index) SetShare(q QueueID, name string, own ShareOwn) {
 }
 
 func (sh *sharing) keepOwn(name string, own ShareOwn) {
+	sh.ownLimits += own.limits() - sh.own[name].limits()
 	if own == (ShareOwn{}) {
 		delete(sh.own, name)
 		return
@@ -142,15 +135,14 @@ func (sh *sharing) keepOwn(name string, own ShareOwn) {
 }
 
 // setOwn gives a share what it has of its own. Its place in the heaps follows.
-func (sh *sharing) setOwn(s *share, own ShareOwn) {
-	sh.ownLimits -= s.hasLimits()
-	s.weight, s.maxClaimed, s.gap, s.rest = own.weight(), own.MaxClaimed, own.Gap, own.Rest*1_000_000
-	sh.ownLimits += s.hasLimits()
+func (x *Index) setOwn(u *queue, s *share, own ShareOwn) {
+	s.weight, s.rest, s.ownRate = own.weight(), own.Rest*1_000_000, own.Gap > 0
+	x.followShare(u, s)
 }
 
-// hasLimits is 1 if a share has a limit or a rate of its own, or rests.
-func (s *share) hasLimits() int {
-	if s.maxClaimed == 0 && s.gap == 0 && s.rest == 0 {
+// limits is 1 for a limit, a rate or a rest.
+func (o ShareOwn) limits() int {
+	if o.MaxClaimed == 0 && o.Gap == 0 && o.Rest == 0 {
 		return 0
 	}
 	return 1
@@ -309,14 +301,15 @@ func (sh *sharing) behind(number uint32, name []byte) iter.Seq[*share] {
 	}
 }
 
-// add makes a share.
-func (sh *sharing) add(name string) *share {
+// addShare makes a share.
+func (x *Index) addShare(u *queue, name string) *share {
+	sh := u.shares
 	sh.turns++
-	s := &share{name: name, turn: sh.turns, num: uint32(len(sh.all)), meter: sh.begins}
-	if sh.own[name].Gap > 0 { // its own is at rest while it is not there
-		s.meter = meter{}
+	s := &share{name: name, turn: sh.turns, num: uint32(len(sh.all)), gate: sh.begins}
+	if own := sh.own[name]; own.Gap > 0 {
+		s.gate = gate{rate: u.rateOf(own.Gap)} // at rest, while the share is not there
 	}
-	sh.setOwn(s, sh.own[name])
+	x.setOwn(u, s, sh.own[name])
 	s.pass = sh.clock + oneTurn/uint64(s.weight)
 	if last := len(sh.free) - 1; last >= 0 {
 		s.num, sh.free = sh.free[last], sh.free[:last]
@@ -331,7 +324,6 @@ func (sh *sharing) add(name string) *share {
 // forget ends a share without packets.
 func (sh *sharing) forget(s *share) {
 	delete(sh.byName, s.name)
-	sh.ownLimits -= s.hasLimits()
 	sh.all[s.num] = nil
 	sh.free = append(sh.free, s.num)
 	if len(sh.free) == len(sh.all)-1 { // only the empty one is left: give the memory back
@@ -387,8 +379,9 @@ func (x *Index) shareFor(q QueueID, key, tags []byte, wide bool) *share {
 	}
 	s, ok := sh.find(key, tags)
 	if !ok {
-		s = sh.add(string(sh.name(key, tags)))
-		x.followLimits(x.queues.At(uint32(q)), s)
+		u := x.queues.At(uint32(q))
+		s = x.addShare(u, string(sh.name(key, tags)))
+		x.followLimits(u, s)
 	}
 	return s
 }

@@ -499,7 +499,8 @@ func (m *sharesModel) Rule(t *rapid.T) {
 	} else {
 		m.clock, m.turns = sh.clock, sh.turns
 		for s := range sh.each() {
-			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, s.maxClaimed, s.meter.due, s.rest / 1e6, s.gap}
+			own := sh.own[s.name]
+			m.shares[s.name] = &modelShare{s.pass, s.turn, s.weight, own.MaxClaimed, s.due, s.rest / 1e6, own.Gap}
 		}
 	}
 }

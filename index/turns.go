@@ -139,9 +139,8 @@ func (a *coming) Moved(uint32) {}
 // had is a share as it will be after its turns in a look.
 type had struct {
 	shareHead
-	meter   meter
-	claimed uint32
-	walk    *openWalks // over what it has yet to give, once it had several
+	gate gate
+	walk *openWalks // over what it has yet to give, once it had several
 }
 
 // look is a look at who is next in a queue that is shared out.
@@ -223,16 +222,16 @@ func (l *look) pass(c *coming) bool {
 		if len(l.room) == cap(l.room) {
 			l.room = make([]had, 0, min(max(4, 2*cap(l.room)), 64))
 		}
-		l.room = append(l.room, had{shareHead: *c.shareHead, meter: of.meter, claimed: of.claimed})
+		l.room = append(l.room, had{shareHead: *c.shareHead, gate: of.gate})
 		c.had = &l.room[len(l.room)-1]
 		c.shareHead = &c.had.shareHead
 	}
 	h := c.had
-	if h.meter.charge(l.u.rate(of), l.x.clock, 1); l.s.Claims {
-		h.claimed++
+	if h.gate.charge(l.x.clock, 1); l.s.Claims {
+		h.gate.claimed++
 	}
-	h.held = h.claimed / of.weight
-	return !l.s.Limits || l.s.passes(l.x.stopAt(l.u, of, &h.meter, h.claimed))
+	h.held = h.gate.claimed / of.weight
+	return !l.s.Limits || l.s.passes(l.x.stopAt(l.u, of, &h.gate))
 }
 
 // first is the share that is next; nil if there is none.

@@ -35,8 +35,8 @@ func (x *Index) wakeAt(u *queue, s *share, at int64) {
 // openAt has Advance tell of a queue at a moment when its own rate lets takes pass; at 0 it does
 // not.
 func (x *Index) openAt(u *queue, at int64) {
-	if u.rules.opens != at {
-		u.rules.opens = at
+	if u.rules.told != at {
+		u.rules.told = at
 		x.scheduleWakes(u)
 	}
 }
@@ -49,7 +49,7 @@ const wakeTimer = ^uint32(0) - 2
 func (x *Index) scheduleWakes(u *queue) {
 	at := int64(0)
 	if u.rules != nil {
-		at = u.rules.opens
+		at = u.rules.told
 	}
 	if sh := u.shares; sh != nil && len(sh.wakes) > 0 && (at == 0 || sh.wakes[0].at < at) {
 		at = sh.wakes[0].at
@@ -62,7 +62,7 @@ func (x *Index) endWait(q QueueID) (e Event) {
 	e.Kind, e.Packet.Queue = MayTake, q
 	u := x.queues.At(uint32(q))
 	sh := u.shares
-	if r := u.rules; r != nil && r.opens != 0 && (sh == nil || len(sh.wakes) == 0 || r.opens <= sh.wakes[0].at) {
+	if r := u.rules; r != nil && r.told != 0 && (sh == nil || len(sh.wakes) == 0 || r.told <= sh.wakes[0].at) {
 		x.openAt(u, 0)
 		return e
 	}
@@ -73,7 +73,7 @@ func (x *Index) endWait(q QueueID) (e Event) {
 		own := sh.own[s.name]
 		own.Rest = 0
 		sh.keepOwn(s.name, own)
-		sh.setOwn(s, own)
+		x.setOwn(u, s, own)
 	}
 	if s.isEmpty() && s.num != 0 {
 		x.leaveShare(u, s)
