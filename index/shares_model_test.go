@@ -378,7 +378,7 @@ func (m *sharesModel) Limit(t *rapid.T) {
 	was := m.limits
 	m.limits = Limits{draw("queue"), draw("share"), gap("gap"), gap("share gap"), rapid.Int64Range(0, 3).Draw(t, "burst")}
 	m.x.SetLimits(m.q, m.limits)
-	burst := was.Burst != m.limits.Burst
+	burst := max(1, was.Burst) != max(1, m.limits.Burst) // 0 is 1
 	m.follow(&m.due, was.Gap, m.limits.Gap, burst)
 	for _, s := range m.shares {
 		m.follow(&s.due, cmp.Or(s.gap, was.ShareGap), m.gap(s), burst)
