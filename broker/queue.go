@@ -218,7 +218,7 @@ func (m *Machine) define(q *queue) {
 	}
 }
 
-// setFrom notes when the shares of a queue give again by its slow rate; 0: one has since.
+// setFrom notes when the shares of a queue give again by its slow rate; 0: the next start says it.
 func (m *Machine) setFrom(q *queue, at int64) {
 	if q.from != at && !m.isGone(q) {
 		q.from, q.stale = at, true

@@ -180,7 +180,7 @@ func (s *share) opensAt(now int64) int64 {
 // crowdedWait is after how many milliseconds a share that isCrowded is looked at again.
 const crowdedWait = 60_000
 
-// MaxResting is how many shares of a queue may stay without packets for their meters. A take that
+// MaxResting is how many shares of a queue may stay without packets for their rates. A take that
 // needs one more finds nothing. Those that took before, and lose their packets then, may be more.
 const MaxResting = 250_000
 
