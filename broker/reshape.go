@@ -131,9 +131,9 @@ func (tx *Tx) trim(name []byte, from, n int, c *ListCursor) error {
 	from = max(0, min(from, length))
 	n = max(0, min(n, length-from))
 	gone := length - n
-	// What is queued besides the elements must stay, and windows as long as an element does. So must
-	// the queue that its dead name. What shares have comes along.
-	whole := m.ix.Counts(q.ix).Len() == length && (n == 0 || !m.ix.HasWindow(q.ix)) && !m.isOrigin(q)
+	// What is queued besides the elements must stay, and so must windows, and the queue that its dead
+	// name. What shares have comes along.
+	whole := m.ix.Counts(q.ix).Len() == length && !m.ix.HasWindow(q.ix) && !m.isOrigin(q)
 	if whole && q.own != nil {
 		if err := tx.change(len(q.shares.byName) - q.shares.rests); err != nil {
 			return err
