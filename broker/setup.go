@@ -54,7 +54,7 @@ func (tx *Tx) ForceSettings(name []byte, s Settings) error {
 // small.
 func (tx *Tx) setSettings(name []byte, s Settings, force bool) error {
 	m := tx.m
-	if string(s.DeadLetter) == string(name) {
+	if len(s.DeadLetter) > 0 && string(s.DeadLetter) == string(name) {
 		return ErrOwnDeadLetter
 	}
 	if err := checkName(s.DeadLetter, 0); err != nil {
