@@ -67,7 +67,7 @@ var Commands = []Group{
 		{"MULTI", "", "OK", "the commands queued take at most 4 MiB"},
 		{"EXEC", "", "an array of replies; null if a watched name was changed", "a transaction that stores more while the disk or the memory is nearly full is refused as a whole with EXECABORT, and so is one that claims where claims are refused"},
 		{"DISCARD", "", "OK", ""},
-		{"WATCH", "name …", "OK", "notices what any protocol changes, and expiry; the names take at most 4 MiB, with 150 bytes more for each"},
+		{"WATCH", "name …", "OK", "notices what any protocol changes, and expiry; of a queue its settings and packets, their ends and places, but not how far or how long a claim goes on (QEXTEND, QPROGRESS, QCANCEL); the names take at most 4 MiB, with 150 bytes more for each"},
 		{"UNWATCH", "", "OK", ""},
 	}},
 	{"pubsub", "Channels", []Command{
@@ -92,7 +92,7 @@ var Commands = []Group{
 		{"LLEN", "name", "the length", ""},
 		{"LRANGE", "name first last", "an array of elements", ""},
 		{"LINDEX", "name index", "the element, or null", "walks from the nearer end in steps of dozens of elements"},
-		{"LSET", "name index value", "OK", "finds the element as LINDEX does"},
+		{"LSET", "name index value", "OK", "finds the element as LINDEX does. The value is a new packet in its place, whose id is another one if the element had moved"},
 		{"LINSERT", "name BEFORE|AFTER value new", "the new length; -1 without the value, 0 without the list", "moves the elements of the shorter side, at most 16,384"},
 		{"LREM", "name count value", "how many were deleted", "looks only at elements that equal the value; of more than 16,384 it deletes none: give a count"},
 		{"LTRIM", "name first last", "OK", "by itself it deletes up to 2,048 elements a turn, from the left: others see a part of it done, and a kill may leave one; what is pushed meanwhile stays. Where nothing stays, or one element for each 32 that go, it is done at once, unless the queue holds more than elements, its dead lie elsewhere, or what stays is more than a command writes again or there is room for"},
