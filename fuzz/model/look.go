@@ -10,7 +10,7 @@ import (
 // fields are those of a packet in a reply.
 func (s *Server) fields(p *packet) Map {
 	f := Map{
-		"id": fmt.Sprint(p.id), "queue": p.queue, "payload": p.payload, "priority": p.prio,
+		"id": fmt.Sprint(p.id), "queue": p.queue[1:], "payload": p.payload, "priority": p.prio,
 		"enqueued": p.enqueued, "state": p.state.String(),
 	}
 	number := func(name string, n int64) {
@@ -28,8 +28,16 @@ func (s *Server) fields(p *packet) Map {
 	number("expires", p.expiry)
 	text("consumer", p.consumer)
 	text("reason", p.reason)
-	text("origin", p.origin)
+	if name := s.nameOf(p.origin); name != "" {
+		text("origin", name[1:])
+	}
 	text("unique", p.unique)
+	text("producer", p.producer)
+	text("meta", p.meta)
+	if p.progress > 0 {
+		f["progress"] = p.progress - 1
+		text("progress-text", p.progressText)
+	}
 	if p.key != nil {
 		f["key"] = *p.key
 	}
@@ -62,33 +70,38 @@ func errorClass(reason string) string {
 		_, reason, _ = strings.Cut(reason, ": ")
 	}
 	reason, _, _ = strings.Cut(reason, ":")
-	return strings.TrimSpace(reason)
+	reason = strings.TrimSpace(reason)
+	return strings.TrimSpace(reason[:min(len(reason), 64)])
 }
 
 func qlist(s *Server, c call) any {
-	c.parse(2)
+	s.checkFilter(c, c.name)
 	states := []state{ready, delayed, claimed, dead, done}
 	if of := c.options["STATE"]; of != "" {
 		states = slices.DeleteFunc(states, func(t state) bool { return t.String() != of })
 	}
-	all := []any{}
-	for _, p := range s.in(c.name, states...) {
-		all = append(all, s.fields(p))
+	all, most, next := []any{}, int(c.number("COUNT", 10)), any("0")
+	for _, p := range s.byShares(c.name, s.in(c.name, states...)) {
+		if s.accepts(c, p) {
+			all = append(all, s.fields(p))
+		}
 	}
-	return []any{"0", all}
+	if len(all) >= most || len(c.filters) > 0 {
+		all, next = all[:min(most, len(all))], Any{}
+	}
+	return []any{next, all}
 }
 
 func qpeek(s *Server, c call) any {
-	c.parse(2)
-	list := s.in(c.name, ready)
 	all := []any{}
-	for _, p := range list[:min(len(list), int(c.number("COUNT", 10)))] {
+	for _, p := range s.selects(c.name, choice{most: int(c.number("COUNT", 10)), claims: true, plain: true, accepts: func(*packet) bool { return true }}) {
 		all = append(all, s.fields(p))
 	}
 	return all
 }
 
 func qshow(s *Server, c call) any {
+	number(c.words[2])
 	if !s.exists(c.name) {
 		return Err("NOQUEUE")
 	}
@@ -100,15 +113,15 @@ func qshow(s *Server, c call) any {
 	if p.first != 0 {
 		f["first-claim"], f["last-claim"] = p.first, p.last
 	}
-	if p.state == ready {
-		f["behind"] = int64(slices.Index(s.in(c.name, ready), p))
+	if p.state == ready && p.prio > 0 {
+		f["behind"] = s.behind(p)
 	}
 	f["why"] = s.why(p)
 	return f
 }
 
 // why says why a packet is not delivered now.
-func (s *Server) why(p *packet) string {
+func (s *Server) why(p *packet) any {
 	switch p.state {
 	case delayed:
 		return "delayed until " + moment(p.until)
@@ -132,14 +145,36 @@ func (s *Server) why(p *packet) string {
 	case done:
 		return fmt.Sprintf("done: %q acknowledged it; it stays until %s", p.consumer, moment(p.expiry))
 	}
-	behind := slices.Index(s.in(p.queue, ready), p)
-	switch {
+	q := s.queues[p.queue]
+	share, behind := q.shareOf(p), s.behind(p)
+	called := "share " + share + " "
+	if share == "" {
+		called = "the empty share "
+	}
+	ahead := OneOf{}
+	for _, o := range s.aheadOf(p) {
+		ahead = append(ahead, fmt.Sprintf("waits for packet %d of its key", o.id))
+	}
+	switch held, _ := s.held(p.queue, share, called); {
+	case p.prio == 0:
+		return "of priority 0: it is delivered only together with another packet of its key"
 	case s.settings(p.queue).pauseOut:
 		return "the queue is paused: it gives nothing until pause-out is off"
+	case len(ahead) > 0:
+		return ahead
+	case held != nil:
+		return held
 	case behind > 0:
-		return "behind " + counted(behind, "other packet")
+		return "behind " + counted(int(behind), "other packet")
 	}
 	return "next in line"
+}
+
+// behind is how many packets of its share are before one.
+func (s *Server) behind(p *packet) int64 {
+	q := s.queues[p.queue]
+	others := slices.DeleteFunc(s.line(p.queue, false), func(o *packet) bool { return q.shareOf(o) != q.shareOf(p) })
+	return int64(slices.Index(others, p))
 }
 
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -164,14 +199,17 @@ func qstat(s *Server, c call) any {
 	}
 	for _, p := range s.all(c.name) {
 		bytes += p.size()
-		if p.origin != "" && p.state != done {
+		if p.origin != 0 && p.state != done {
 			strays++
 		}
 	}
 	q := s.settings(c.name)
-	f["bytes"], f["died-elsewhere"], f["damaged"], f["hidden"] = bytes, strays, int64(0), int64(0)
+	f["ready"] = int64(len(s.line(c.name, false)))
+	f["hidden"] = int64(len(s.in(c.name, ready))) - f["ready"].(int64)
+	f["bytes"], f["died-elsewhere"], f["damaged"] = bytes, strays, int64(0)
 	f["paused-in"], f["paused-out"] = flag[q.pauseIn], flag[q.pauseOut]
 	f["closed"] = flag[q.closed]
+	s.limits(c.name, f)
 	for n, name := range totals {
 		switch q := s.queues[c.name]; {
 		case q == nil || !q.own: // what was counted goes with the queue
@@ -194,6 +232,8 @@ func qget(s *Server, c call) any {
 		"dead-letter": q.deadLetter, "retain": q.retain, "retain-dead": q.retainDead,
 		"pause-in": own[q.pauseIn], "pause-out": own[q.pauseOut], "pause-in-until": q.pauseInUntil, "pause-out-until": q.pauseUntil,
 		"bound": q.bound, "bound-bytes": q.boundBytes, "full": q.full, "closed": own[q.closed],
+		"share-by": q.shareBy, "rate": q.rate, "share-rate": q.shareRate, "rate-burst": q.rateBurst, "max-claimed": q.maxClaimed, "share-max-claimed": q.shareMax,
+		"bound-share": q.boundShare, "strict": own[q.strict], "on-dead": q.onDead,
 		"own": own[s.queues[c.name] != nil && s.queues[c.name].own],
 	}
 }

@@ -1,80 +1,5 @@
 package model
 
-import "slices"
-
-// bulk is a command for many packets that goes on in slices: of a state each, and of 500 packets.
-type bulk struct {
-	states []state
-	last   *packet // that was looked at in the first of these; nil: none
-	done   int64
-}
-
-func qredrive(s *Server, c call) any {
-	if no := s.takes(); no != nil {
-		s.conns[c.conn].bulk = nil
-		return no
-	}
-	if len(c.words) == 3 {
-		p := s.find(c.name, c.words[2])
-		if p == nil || !redrivable(p) || p.state == claimed || p.state == done {
-			return int64(0)
-		}
-		if no := s.redrive(p, p.origin); no != nil {
-			return no
-		}
-		return int64(1)
-	}
-	c.parse(2)
-	b := s.conns[c.conn].bulk
-	if b == nil {
-		b = &bulk{states: []state{dead, delayed, ready}}
-	}
-	b = new(*b)
-	most := c.number("COUNT", 0)
-	list := s.in(c.name, b.states[0])
-	if b.last != nil {
-		list = slices.DeleteFunc(list, func(p *packet) bool { return inOrder(p, b.last) <= 0 })
-	}
-	if b.last, b.states = nil, b.states[1:]; len(list) > 500 {
-		list = list[:500]
-		b.last, b.states = new(*list[499]), append([]state{list[0].state}, b.states...)
-	}
-	var picked []*packet // no more than COUNT asks for, though some may be gone then
-	for i, p := range list {
-		if !redrivable(p) {
-			continue
-		}
-		if most > 0 && b.done+int64(len(picked)) == most {
-			b.last, b.states = new(*list[i-1]), append([]state{p.state}, b.states...)
-			break
-		}
-		picked = append(picked, p)
-	}
-	for _, p := range picked {
-		if was := p.state; s.current(p) == nil || p.state != was {
-			continue
-		}
-		to := p.origin
-		if c.has("TO") {
-			to = c.options["TO"]
-		}
-		if no := s.redrive(p, to); no != nil {
-			s.conns[c.conn].bulk = nil
-			return no
-		}
-		b.done++
-	}
-	if len(b.states) > 0 && (most == 0 || b.done < most) {
-		s.conns[c.conn].bulk = b
-		return More{}
-	}
-	s.conns[c.conn].bulk = nil
-	return b.done
-}
-
-// redrivable says that a packet has died: here, or elsewhere.
-func redrivable(p *packet) bool { return p.state == dead || p.origin != "" }
-
 // redrive makes a packet that died ready again in a queue, "" in its own; or says what refuses it.
 func (s *Server) redrive(p *packet, to string) (no any) {
 	if to == "" {
@@ -84,28 +9,49 @@ func (s *Server) redrive(p *packet, to string) (no any) {
 		return Err("OOM")
 	}
 	if to != p.queue || p.state == dead {
-		if no := s.admits(to, p); no != nil {
+		will := *p
+		if will.state = ready; s.kind(to) != isNone && s.kind(to) != isList {
+			return Err("WRONGTYPE")
+		}
+		if no := s.admits(to, &will); no != nil {
 			return no
 		}
 	}
-	s.changes++
+	s.touch(p.queue)
 	reason := p.reason
-	p.attempts, p.origin, p.queue = 0, "", to
+	p.attempts, p.origin, p.queue = 0, 0, to
 	p.back(0, reason)
-	s.make(to)
+	s.define(to)
+	s.stir(to)
 	return nil
 }
 
 func qset(s *Server, c call) any {
-	if no := s.stores(); no != nil {
-		return no
-	}
 	q := s.settings(c.name)
-	for at := 2; at+1 < len(c.words); at += 2 {
+	was := q
+	for at, forced := 2, false; at < len(c.words); at += 2 {
+		if c.words[at] == "FORCE" {
+			if forced || c.exec {
+				return Err("ERR")
+			}
+			forced = true
+			at--
+			continue
+		}
+		if c.words[at] == "enum" {
+			q.order(c.words[at+1], c.words[at+2:])
+			break
+		}
 		q.set(c.words[at], c.words[at+1])
 	}
-	if q.backoffMin > q.backoffMax || q.deadLetter == c.name {
+	if q.backoffMin > q.backoffMax || q.deadLetter != "" && q.deadLetter == c.words[1] || q.onDead == "hold" && q.deadLetter != "" {
 		return Err("ERR")
+	}
+	if q.shareBy == none && (q.shareMax > 0 && q.shareMax != was.shareMax || q.boundShare > 0 && q.boundShare != was.boundShare || q.shareRate != none && q.shareRate != was.shareRate) {
+		return Err("ERR")
+	}
+	if no := s.stores(); no != nil {
+		return no
 	}
 	s.own(c.name, q)
 	return "OK"
@@ -113,10 +59,12 @@ func qset(s *Server, c call) any {
 
 // own gives a queue settings of its own.
 func (s *Server) own(name string, q settings) {
-	s.changes++
-	made := s.make(name)
+	s.touch(name)
+	made := s.define(name)
 	made.redated = made.redated || s.settings(name).retainDead != q.retainDead
+	was := s.settings(name)
 	made.own, made.settings = true, q
+	made.reshape(s, name, was)
 }
 
 func qpause(s *Server, c call) any {

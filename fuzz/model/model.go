@@ -9,13 +9,24 @@
 //	do.go      commands: which there are, and transactions
 //	push.go    those that bring packets and take them
 //	unique.go  unique pushes
-//	value.go   strings
-//	share.go   what shares of queues have of their own
+//	names.go   what a name stands for, and until when
+//	strings.go strings
+//	hash.go    hashes
+//	list.go    lists
+//	wait.go    who waits, and whose turn it is
+//	share.go   shares of queues, and what they have of their own
+//	turns.go   whose turn it is
+//	held.go    what keeps packets from being taken, in words and figures
+//	rate.go    rates, and what a start knows of them
+//	strict.go  packets of a key one after the other
 //	bound.go   queues that are full or closed
 //	filter.go  tags, and who takes only some
 //	answer.go  those about claims, and about packets by their ids
-//	manage.go  those about dead packets and queues
+//	bulk.go    those about many packets, and about one by its id
+//	manage.go  those about queues
 //	look.go    those that look
+//	pinpriq.go pinpriq, with its subscribers
+//	barbershop.go barbershop
 package model
 
 import (
@@ -32,27 +43,35 @@ type Server struct {
 	room        Room
 	packets     []*packet
 	windows     []window
-	values      map[string]string // strings, none of which expires
+	values      map[string]value
+	ghosts      []ghost
+	numbers     int64 // of queues
+	low         int64 // the number of the next packet at the oldest end
 	queues      map[string]*queue
 	conns       map[string]*conn
 	changes     int
+	waits       int64 // how many commands have waited
+	updates     int64 // that barbershop has accepted since the start
+	reply       any   // of the server to the next command
 }
 
 // Stored is what a start at a moment would show, but for totals: some of them wait for a batch that
 // something else needs.
 func (s *Server) Stored(now int64) string {
 	c := s.Clone()
-	c.Restart(now, 0, false)
+	c.Restart(now, 0, 0, false)
 	c.steady, c.room = 0, All
 	c.packets = slices.DeleteFunc(c.packets, func(p *packet) bool { return p.over || p.goes != 0 && p.goes <= now })
 	c.windows = slices.DeleteFunc(c.windows, func(w window) bool { return w.over })
 	for name, q := range c.queues {
 		q.endPauses(now)
+		q.endRests()
+		q.gate, q.turns, q.keeps = gate{}, turns{}, keeps{}
 		if q.counters, q.atMost = [counters]int64{}, false; !q.own {
 			delete(c.queues, name)
 		}
 	}
-	return fmt.Sprintf("%sunique ids %v, strings %v\n", c.Dump(), c.windows, c.values)
+	return c.Dump()
 }
 
 // Room says what a disk that is nearly full has a server refuse.
@@ -68,19 +87,21 @@ const (
 
 // New makes a server without queues.
 func New() *Server {
-	return &Server{next: 1, queues: map[string]*queue{}, values: map[string]string{}, conns: map[string]*conn{}}
+	return &Server{next: 1, low: -1, queues: map[string]*queue{}, values: map[string]value{}, conns: map[string]*conn{}}
 }
 
 // Clone copies a server.
 func (s *Server) Clone() *Server {
 	c := *s
 	c.packets, c.queues, c.conns = slices.Clone(s.packets), maps.Clone(s.queues), maps.Clone(s.conns)
-	c.windows, c.values = slices.Clone(s.windows), maps.Clone(s.values)
+	c.windows, c.values, c.ghosts = slices.Clone(s.windows), maps.Clone(s.values), slices.Clone(s.ghosts)
 	for i, p := range c.packets {
 		c.packets[i] = new(*p)
 	}
 	for name, q := range c.queues {
-		c.queues[name] = new(*q)
+		f := new(*q)
+		f.live, f.keeps.dues, f.keeps.rests = maps.Clone(q.live), maps.Clone(q.keeps.dues), maps.Clone(q.keeps.rests)
+		c.queues[name] = f
 	}
 	for name, o := range c.conns {
 		c.conns[name] = new(*o)
@@ -94,6 +115,9 @@ func (s *Server) Changes() int { return s.changes }
 // Next is the number of the next packet or claim.
 func (s *Server) Next() int64 { return s.next }
 
+// Low is that at the oldest end.
+func (s *Server) Low() int64 { return s.low }
+
 // At begins a turn at a moment of both clocks: what is due by then happens.
 func (s *Server) At(now, steady int64, room Room) {
 	s.now, s.steady, s.room = now, steady, room
@@ -101,8 +125,12 @@ func (s *Server) At(now, steady int64, room Room) {
 		return
 	}
 	s.endWindows()
+	s.endNames()
 	for name, q := range s.queues {
-		q.endPauses(now)
+		q.endWaits(s)
+		if q.endPauses(now) {
+			s.stir(name)
+		}
 		q.atMost = q.atMost || !s.exists(name) // it may be forgotten, with what was counted
 	}
 	for _, p := range slices.Clone(s.packets) {
@@ -118,12 +146,17 @@ func (s *Server) At(now, steady int64, room Room) {
 		}
 		q.redated = false
 	}
+	s.emptied()
 }
 
 // advance does what is due for a packet.
 func (s *Server) advance(p *packet) {
+	due := p.state == claimed || p.expiry != 0 && p.expiry <= s.now || p.state == dead && p.goes != 0 && p.goes <= s.now || p.state == delayed && p.until <= s.now
+	if p.state == claimed && p.leaseEnd > s.steady || !due {
+		return
+	}
+	s.stir(p.queue)
 	switch {
-	case p.state == claimed && p.leaseEnd > s.steady:
 	case p.expiry != 0 && p.expiry <= s.now, p.state == dead && p.goes != 0 && p.goes <= s.now:
 		if p.state != done {
 			s.count(p.queue, expired)
@@ -131,7 +164,6 @@ func (s *Server) advance(p *packet) {
 		s.remove(p)
 	case p.state == delayed && p.until <= s.now:
 		p.state = ready // until stays: it is what the disk has
-	case p.state != claimed:
 	case p.cancelled:
 		s.count(p.queue, cancelled)
 		s.remove(p)
@@ -148,13 +180,14 @@ func (s *Server) advance(p *packet) {
 	}
 }
 
-// Restart is a start at a moment, of what the disk has. next is the number that the disk says.
+// Restart is a start at a moment, of what the disk has, with the next numbers of both ends.
 // After a crash totals lack some of what was counted.
-func (s *Server) Restart(now, next int64, crash bool) {
-	s.now, s.next, s.conns = now, next, map[string]*conn{}
+func (s *Server) Restart(now, next, low int64, crash bool) {
+	s.now, s.next, s.low, s.conns, s.updates = now, next, low, map[string]*conn{}, 0
 	for _, q := range s.queues {
-		q.atMost, q.redated = q.atMost || crash, false
+		q.atMost, q.redated, q.stale = q.atMost || crash, false, false
 	}
+	s.haunt()
 	for i := range s.windows {
 		s.windows[i].over = s.windows[i].until <= now
 	}
@@ -205,5 +238,6 @@ func (s *Server) Dump() string {
 		}
 		fmt.Fprintln(&b)
 	}
+	fmt.Fprintf(&b, "unique ids %v, values %v\n", s.windows, s.values)
 	return b.String()
 }

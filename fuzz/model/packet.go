@@ -16,10 +16,11 @@ const (
 	claimed
 	dead
 	done
+	damaged // no rule has one so
 )
 
 func (s state) String() string {
-	return [...]string{"", "ready", "delayed", "claimed", "dead", "done"}[s]
+	return [...]string{"", "ready", "delayed", "claimed", "dead", "done", "damaged"}[s]
 }
 
 // packet is a packet. All that is behind queue is on the disk, but for state, leaseEnd and over.
@@ -33,25 +34,29 @@ type packet struct {
 	tags           Map   // which nobody changes
 	expiry         int64 // 0: never
 	unique         string
-	untilClaim     bool // it has its unique id until it is claimed
+	producer, meta string
+	pos            int64 // by which it is newer than another one of its priority
+	untilClaim     bool  // it has its unique id until it is claimed
 
-	state       state
-	until       int64 // of a delay, a lease as the disk has it, or since when it is dead
-	leaseEnd    int64 // on the steady clock
-	token       int64
-	attempts    int64
-	first, last int64 // claims
-	consumer    string
-	cancelled   bool
-	reason      string
-	origin      string // where it died
-	goes        int64  // when a dead one goes; 0: it stays
-	over        bool   // its time was over at a start: nobody sees it, and it is to be swept
+	state        state
+	until        int64 // of a delay, a lease as the disk has it, or since when it is dead
+	leaseEnd     int64 // on the steady clock
+	token        int64
+	attempts     int64
+	first, last  int64 // claims
+	consumer     string
+	cancelled    bool
+	reason       string
+	progress     int64 // in percent, and 1 more; 0: none was told
+	progressText string
+	origin       int64 // the number of the queue where it died; 0: it did not
+	goes         int64 // when a dead one goes; 0: it stays
+	over         bool  // its time was over at a start: nobody sees it, and it is to be swept
 }
 
 // back has a packet wait again, until a moment; 0 is now.
 func (p *packet) back(until int64, reason string) {
-	p.state, p.until, p.token, p.reason = ready, until, 0, reason
+	p.state, p.until, p.token, p.reason, p.progress = ready, until, 0, reason, 0
 	if until > 0 {
 		p.state = delayed
 	}
@@ -74,9 +79,9 @@ func (s *Server) in(queue string, states ...state) (list []*packet) {
 
 func inOrder(a, b *packet) int {
 	if a.state == delayed && b.state == delayed {
-		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.until, b.until), cmp.Compare(a.pos, b.pos))
 	}
-	return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.prio, b.prio), cmp.Compare(a.id, b.id))
+	return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.prio, b.prio), cmp.Compare(a.pos, b.pos))
 }
 
 // all returns all packets of a queue.
@@ -128,7 +133,7 @@ func (s *Server) tooOften(p *packet) bool {
 func (s *Server) die(p *packet, reason string) {
 	s.count(p.queue, died)
 	to := s.settings(p.queue).deadLetter
-	if to == "" || s.admits(to, p) != nil {
+	if to = p.queue[:1] + to; len(to) == 1 || s.kind(to) != isNone && s.kind(to) != isList || s.admits(to, p) != nil {
 		p.back(s.now, reason)
 		p.state, p.goes = dead, s.kept(p)
 		return
@@ -137,7 +142,9 @@ func (s *Server) die(p *packet, reason string) {
 	if reason != "" {
 		text += ": " + reason
 	}
-	p.attempts, p.origin, p.queue = 0, p.queue, to
+	p.attempts, p.origin, p.queue = 0, s.make(p.queue).number, to
+	s.define(to)
+	s.stir(to)
 	p.back(0, text)
 }
 

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A reply is nil, a string, an int64, a []any, an Err, a Map, Some of a map, AtMost, a Set or Any.
+// A reply is nil, a string, an int64, a []any, an Err, a Map, Some of a map, AtMost, a Set, a Bag,
+// OneOf or Any.
 
 // Err is the first word of an error.
 type Err string
@@ -17,6 +18,12 @@ type Map map[string]any
 // Set is maps with names, in any order.
 type Set []Map
 
+// Bag is elements in any order.
+type Bag []any
+
+// OneOf is one of some replies.
+type OneOf []any
+
 // Some is a map of which no more is known.
 type Some Map
 
@@ -25,6 +32,15 @@ type AtMost int64
 
 // Any is a reply of which nothing is known.
 type Any struct{}
+
+// took says that a reply is none of an error.
+func took(reply any) bool {
+	switch reply.(type) {
+	case Err, OneOf:
+		return false
+	}
+	return true
+}
 
 // Same says what is wrong with what a server replies, nil if nothing is. got has no maps, but names
 // and values in turn.
@@ -39,6 +55,14 @@ func Same(got, want any) error {
 	case AtMost:
 		n, ok := got.(int64)
 		fits = ok && n <= int64(want)
+	case OneOf:
+		fits = slices.ContainsFunc(want, func(v any) bool { return Same(got, v) == nil })
+	case Bag:
+		list, ok := got.([]any)
+		fits = ok && len(list) == len(want)
+		for _, v := range want {
+			fits = fits && slices.Contains(list, v)
+		}
 	case Map:
 		return sameMap(Pairs(got), want, true)
 	case Some:

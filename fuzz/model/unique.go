@@ -31,17 +31,25 @@ func (s *Server) holder(queue, unique string) (id int64) {
 	return id
 }
 
-// met is the reply to a push with an id that a packet has, nil if none has it.
-func (s *Server) met(c call) any {
+// met is the reply to a push with an id that a packet has.
+func (s *Server) met(c call) (reply any, met bool) {
 	id := s.holder(c.name, c.options["UNIQUE"])
 	if id == 0 {
-		return nil
+		return nil, false
 	}
 	told := "gone"
 	if p := s.find(c.name, text(id)); p != nil {
-		told = p.state.String()
+		if told = p.state.String(); c.has("REPLACE") && p.state <= delayed {
+			if no := s.replace(p, c); no != nil {
+				if no == notWorth && !c.has("BLOCK") {
+					return nil, true
+				}
+				return s.orWait(c, no), true
+			}
+			told = "replaced"
+		}
 	}
-	return c.told(id, told)
+	return c.told(id, told), true
 }
 
 // told is the reply to a push.

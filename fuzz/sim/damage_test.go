@@ -12,13 +12,19 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// calm has a server serve, and do what is due. Then no call fails.
+// calm has a server serve, and do what is due. Then no call fails, and no client sends anything.
 func (w *world) calm() {
 	for w.over() {
 		w.restart()
 	}
 	w.endAt, w.failAt = 0, 0
-	for range 3 {
+	for _, c := range w.all() {
+		if c != w.looker && !c.hungUp {
+			c.hungUp = true
+			c.wire.HangUp()
+		}
+	}
+	for range 20 {
 		w.turn()
 	}
 }
@@ -53,9 +59,11 @@ func (w *world) thereOrDamaged(words []string, got, want any) {
 		p := p.(model.Map)
 		id := p["id"]
 		has := model.Pairs(shown[id])
-		if has["reason"] == nil { // it cannot be read
-			delete(p, "reason")
-			delete(p, "last-error-class")
+		for note, with := range map[string]string{"reason": "last-error-class", "progress": "progress-text"} {
+			if has[note] == nil { // it cannot be read
+				delete(p, note)
+				delete(p, with)
+			}
 		}
 		if has["state"] == "damaged" && (has["payload"] == "" || has["payload"] == p["payload"]) { // it can be read again
 			w.f.damaged++
@@ -88,7 +96,7 @@ func (w *world) pushedOrDamaged(words []string, got, _ any) {
 	}
 	for _, p := range packets(got) {
 		f := model.Pairs(p)
-		if payload := f["payload"].(string); payload == "" && f["state"] != "damaged" || payload != "" && !w.drawn[payload] {
+		if payload := f["payload"].(string); payload == "" && f["state"] != "damaged" && !w.drawn[""] || payload != "" && !w.drawn[payload] {
 			w.Fatalf("%q shows %v, which nobody has pushed", words, f)
 		}
 	}
@@ -123,7 +131,7 @@ func (w *world) rot() {
 	switch told := w.options.AcceptLoss || len(state.Report.Findings) > 0; {
 	case was != nil && !told:
 		w.model, w.loose = was.Clone(), w.thereOrDamaged
-		w.model.Restart(state.Now, int64(state.Marks.NextSeq-content.FirstSeq), true)
+		w.model.Restart(state.Now, int64(state.Marks.NextSeq-content.FirstSeq), min(-1, int64(state.Marks.LowSeq-content.FirstSeq)), true)
 	case !told && name != "anchor" && (!strings.HasPrefix(name, "journal") || batch+1 < w.acked && w.options.Sync == storage.SyncAlways()):
 		w.Fatalf("with another bit of %s it starts at batch %d, of %d, and says nothing", name, batch, w.acked)
 	default:

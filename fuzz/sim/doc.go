@@ -4,10 +4,14 @@
 //
 //	sim_test.go     what happens, one after the other
 //	draw_test.go    which commands clients send
+//	rules_test.go   what is drawn for shares, limits, rates and strict order
 //	client_test.go  clients, and what they get
 //	start_test.go   starts, and the ends of processes
 //	damage_test.go  reads that fail, and bits that change
 //	mutant_test.go  mutants, and the seeds that find them
 //	seen_test.go    what is seen of a server: commands in their order, batches, what is swept
 //	wire_test.go    commands as bytes, and replies
+//	small_test.go   clients of the small protocols, and what is seen of their sessions
+//	pinpriq_test.go     requests of pinpriq
+//	barbershop_test.go  lines of barbershop
 package sim

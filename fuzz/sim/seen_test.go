@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"maps"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
@@ -19,8 +20,16 @@ type protocol struct {
 }
 
 func (p protocol) Open(peer *netproto.Peer) netproto.Session {
-	return &session{p.Protocol.Open(peer), peer, p.w, p.w.clients[peer.Remote().String()]}
+	return &session{Session: p.Protocol.Open(peer), peer: peer, w: p.w, c: p.w.clients[peer.Remote().String()]}
 }
+
+// watched is a session that is seen.
+type watched interface {
+	see(stop netproto.Stop)
+	client() *client
+}
+
+func (s *session) client() *client { return s.c }
 
 // session is a session. The model carries out what it has carried out, in the same order.
 type session struct {
@@ -28,24 +37,45 @@ type session struct {
 	peer *netproto.Peer
 	w    *world
 	c    *client
+	from int // what it has replied until there was seen
 }
 
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
-	before := len(s.peer.Out)
+	s.w.serving, s.from = s, len(s.peer.Out)
 	n, stop, err = s.Session.Serve(tx, buf)
-	s.w.served(s.c, s.peer.Out[before:], stop == netproto.Unfinished)
+	s.w.serving = nil
+	s.see(stop)
 	if err != nil {
 		s.w.note("%s ends: %v", s.c.name, err)
 	}
 	return n, stop, err
 }
 
+// see has the model carry out what the session has carried out since it was seen last.
+func (s *session) see(stop netproto.Stop) {
+	out := s.peer.Out[s.from:]
+	s.from = len(s.peer.Out)
+	s.w.served(s.c, out, stop)
+}
+
+// Again is called while another session is served, whose changes come first, or between two.
+func (s *session) Again(tx *broker.Tx, queue []byte) {
+	if other := s.w.serving; other != nil {
+		other.see(netproto.More)
+	}
+	from, before := len(s.peer.Out), tx.Made()
+	s.Session.(netproto.Waiter).Again(tx, queue)
+	s.w.nested += tx.Made() - before
+	s.w.again(s.c, queue, s.peer.Out[from:])
+	if s.w.serving == s { // its own request has waited for what it has brought
+		s.from = len(s.peer.Out)
+	}
+}
+
 func (s *session) Close(tx *broker.Tx) {
 	s.w.model.Gone(s.c.name)
 	s.Session.(netproto.Closer).Close(tx)
 }
-
-func (s *session) Again(tx *broker.Tx, queue []byte) { s.Session.(netproto.Waiter).Again(tx, queue) }
 
 // store is a store of which is seen when a turn begins, what is swept, and with what a batch comes.
 type store struct {
@@ -83,9 +113,15 @@ func (s store) Apply(b *broker.Batch) error {
 	w := s.w
 	next := w.s.Control().Batch + 1
 	b.Each(w.learn)
-	w.come[next] = w.model.Clone()
+	if what := w.model.Unkept(); what != "" && !w.dead {
+		w.Fatalf("batch %d is written with %s wrong\nThe model has\n%s", next, what, w.model.Dump())
+	}
+	w.come[next], w.headsOf[next] = w.model.Clone(), maps.Clone(w.heads)
 	if planted() != "" { // which may make two batches of it
-		w.come[next+1] = w.come[next]
+		w.come[next+1], w.headsOf[next+1] = w.come[next], w.headsOf[next]
+	}
+	for _, text := range w.model.Strings() {
+		w.drawn[text] = true
 	}
 	changes := w.model.Changes()
 	err := s.Store.Apply(b)
@@ -107,13 +143,21 @@ func (s store) Apply(b *broker.Batch) error {
 func (w *world) learn(op content.Op) {
 	switch op.Kind {
 	case content.OpPutQueue:
-		w.defined[string(op.Queue.Name)] = op.Queue.ID
+		name := model.Key(op.Queue.Database, string(op.Queue.Name))
+		w.defined[name], w.named[op.Queue.ID] = op.Queue.ID, name
+		w.model.Kept(name, op.Queue.Due, op.Queue.SharesFrom)
+	case content.OpPutShare:
+		w.model.KeptShare(w.named[op.Share.Queue], string(op.Share.Name), op.Share.Due, op.Share.HeldUntil)
 	case content.OpDeleteQueue:
 		for name, id := range w.defined {
 			if id == op.Queue.ID {
 				w.model.Undefined(name)
 			}
 		}
+	case content.OpPutHead:
+		w.heads[op.Head.ID] = model.Key(op.Head.Database, string(op.Head.Name))
+	case content.OpDeleteHead:
+		w.model.Vanished(w.heads[op.Head.ID])
 	case content.OpDeleteUnique:
 		w.model.Forgotten(int64(op.Unique.Identity - content.FirstSeq))
 	}

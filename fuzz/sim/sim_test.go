@@ -37,6 +37,9 @@ type world struct {
 	stuck              bool // a batch waits for room
 	suspect            bool // before the start a sync has failed, and no batch has come since
 	turning            bool
+	serving            watched // that carries out requests
+	nested             int     // transactions of those that waited meanwhile
+	doors              []*door // the small protocols
 	turnAt, turnSteady int64
 	stood, runs        int64   // how long the steady clock has stood still since the start, and until when it does not
 	turnBegan          int64   // by that clock
@@ -47,9 +50,13 @@ type world struct {
 	looker   *client // who looks at all
 	ports    uint16
 	payloads int
-	drawn    map[string]bool   // payloads
-	defined  map[string]uint32 // queues as the disk has them, by their names
-	flooded  bool              // once: a look shows a thousand packets at most
+	swarm    swarm
+	drawn    map[string]bool              // payloads
+	defined  map[string]uint32            // queues as the disk has them, by their names
+	named    map[uint32]string            // their names, by number
+	heads    map[uint64]string            // names of strings and hashes as the disk has them
+	headsOf  map[uint64]map[uint64]string // the same by batch
+	flooded  bool                         // once: a look shows a thousand packets at most
 
 	failing int                                 // in turns one read of so many fails; 0: none
 	loose   func(words []string, got, want any) // judges replies; nil: they are what the model says
@@ -138,6 +145,9 @@ func (w *world) turn() {
 		}
 		w.onDisk = changes
 	}
+	if text := w.model.Neglected(); text != "" && err == nil && !w.dead && !w.stuck {
+		w.Fatalf("after a turn there waits %s\nThe model has\n%s", text, w.model.Dump())
+	}
 	w.collect()
 	if err != nil {
 		w.note("the loop ends: %v", err)
@@ -176,11 +186,25 @@ func (w *world) step(what storage.Step) (worked bool) {
 // look compares all that there is.
 func (w *world) look() {
 	var commands [][]string
-	for _, q := range queues {
-		commands = append(commands, []string{"QLIST", q, "COUNT", "1000"}, []string{"QSTAT", q}, []string{"QGET", q}, []string{"QSHARES", q}, []string{"QLEN", q})
+	dbs := 1
+	if w.swarm.second {
+		dbs = 2
 	}
-	for _, name := range values {
-		commands = append(commands, []string{"GET", name})
+	all := queues
+	if w.isSmall() {
+		all = append(slices.Clone(queues), model.Board)
+	}
+	for db := range dbs {
+		if w.swarm.second {
+			commands = append(commands, []string{"SELECT", fmt.Sprint(db)})
+		}
+		for _, q := range all {
+			commands = append(commands, []string{"QLIST", q, "COUNT", "1000"}, []string{"QSTAT", q}, []string{"QGET", q}, []string{"QSHARES", q}, []string{"QLEN", q})
+		}
+		for _, name := range slices.Concat(strs, hashes, queues) {
+			commands = append(commands, []string{"GET", name}, []string{"HGETALL", name}, []string{"PEXPIRETIME", name}, []string{"TYPE", name})
+		}
+		commands = append(commands, []string{"KEYS", "*"}, []string{"DBSIZE"})
 	}
 	w.send(w.looker, commands)
 	for range 100 {
@@ -200,7 +224,7 @@ func (w *world) look() {
 // traffic has a client send something, or do something else.
 func (w *world) traffic() {
 	all := w.all()
-	all = slices.DeleteFunc(all, func(c *client) bool { return c == w.looker || c.hungUp })
+	all = slices.DeleteFunc(all, func(c *client) bool { return c == w.looker || c.hungUp || c.door != nil })
 	if len(all) < 3 {
 		all = append(all, w.connect())
 	}
@@ -219,9 +243,17 @@ func (w *world) traffic() {
 	}
 	var commands [][]string
 	for range 1 + w.r.IntN(4) {
-		commands = append(commands, w.command())
+		commands = append(commands, w.command(c))
 	}
 	bulk := slices.ContainsFunc(commands, func(c []string) bool { return c[0] == "QREDRIVE" && len(c) > 3 })
+	switch n := w.r.IntN(40); {
+	case n == 0 && w.swarm.second:
+		commands = append([][]string{{"SELECT", fmt.Sprint(w.r.IntN(2))}}, commands...)
+	case n == 1:
+		commands = append([][]string{w.byRow(c, "WATCH")}, commands...)
+	case n == 2:
+		commands = append(commands, []string{pick(w, "UNWATCH", "DISCARD", "EXEC", "MULTI")})
+	}
 	if len(commands) > 1 && !bulk && w.chance(6) {
 		commands = append(append([][]string{{"MULTI"}}, commands...), []string{"EXEC"})
 	}
@@ -257,7 +289,7 @@ func (w *world) ahead() {
 		if !w.over() {
 			w.f.ahead++
 			lives := []string{"QPUSH", queues[0], w.payload(), "PRIO", pick(w, "1", "2", "3"), "TTL", "1000000"}
-			w.send(w.connect(), [][]string{w.push(queues[0]), lives, w.push(queues[0])})
+			w.send(w.connect(), [][]string{w.byRow(w.looker, "QPUSH"), lives, w.byRow(w.looker, "QPUSH")})
 		}
 		w.turn()
 		for _, what := range []storage.Step{storage.StepHousekeep, storage.StepFlush} { // a sweep reads tables
@@ -299,6 +331,10 @@ func (w *world) once() {
 	w.waits = 0
 	if w.over() {
 		w.restart()
+		return
+	}
+	if w.isSmall() && w.chance(3) {
+		w.small()
 		return
 	}
 	switch n := w.r.IntN(200); {
@@ -353,8 +389,9 @@ func (w *world) room() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *figures) {
-	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}}
+	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}, heads: map[uint64]string{}, headsOf: map[uint64]map[uint64]string{}, named: map[uint32]string{}}
 	f.seeds++
+	w.drawSwarm()
 	w.options = storage.Options{Stepped: w.wait, Window: pick(w, int64(16<<10), 64<<10, 256<<10), Sync: w.drawSync()}
 	w.come = map[uint64]*model.Server{0: w.model.Clone()}
 	w.must("a folder", os.MkdirAll(w.at(""), 0o700))
@@ -382,11 +419,11 @@ func TestSimulation(t *testing.T) {
 	begun := time.Now()
 	simulated.Play(t, 100, func(run *simulated.Run) { simulate(run, &f) })
 	for _, word := range model.Rules() {
-		if f.seeds >= 20 && f.did[word] == 0 {
+		if f.seeds >= 100 && f.did[word] == 0 {
 			t.Errorf("no client has sent %s", word)
 		}
 	}
-	if f.seeds >= 20 && min(f.cuts, f.kills, f.faults, f.full, f.ahead, f.slow, f.unread, f.damaged) == 0 {
+	if f.seeds >= 100 && min(f.cuts, f.kills, f.faults, f.full, f.ahead, f.slow, f.unread, f.damaged) == 0 {
 		t.Error("something never happens")
 	}
 	t.Logf("%+v in %v", f, time.Since(begun).Round(time.Millisecond))

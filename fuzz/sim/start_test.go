@@ -218,6 +218,10 @@ func (w *world) start(crash bool) {
 	if next < was.Next() || next < w.told {
 		w.Fatalf("the next number is %d, and the last one was %d, or told %d", next, was.Next()-1, w.told-1)
 	}
+	low := min(-1, int64(control.Marks.LowSeq-content.FirstSeq))
+	if low > was.Low() {
+		w.Fatalf("the next number at the oldest end is %d, and the last one was %d", low, was.Low()+1)
+	}
 	now := w.wall()
 	w.note("starts at batch %d, of %d at least, at %d", control.Batch, w.least, now)
 	state, err := recovery.Restore(seen, recovery.Options{Now: now})
@@ -230,9 +234,14 @@ func (w *world) start(crash bool) {
 	if len(state.Report.Findings) > 0 {
 		w.Fatalf("it finds %q\nThe model has\n%s", state.Report.Findings, was.Dump())
 	}
-	w.model = was.Clone()
-	w.model.Restart(now, next, crash)
+	w.model, w.heads = was.Clone(), maps.Clone(w.headsOf[control.Batch])
+	if w.heads == nil {
+		w.heads = map[uint64]string{}
+	}
+	w.model.Restart(now, next, low, crash)
+	w.model.Spent(control.Time)
 	w.come = map[uint64]*model.Server{control.Batch: w.model.Clone()}
+	w.headsOf = map[uint64]map[uint64]string{control.Batch: maps.Clone(w.heads)}
 	w.acked, w.durable, w.onDisk = control.Batch, control.Batch, w.model.Changes()
 	w.serve(seen, state)
 }
@@ -251,6 +260,7 @@ func (w *world) serve(s store, state *recovery.State) {
 		Steady: func() int64 { w.turnSteady = begun + time.Now().UnixMilli(); return w.turnSteady },
 	})
 	w.server = netproto.NewServer(nil, netproto.Config{Protocol: protocol{resp.New(resp.Config{}), w}, Loop: w.loop.Loop})
+	w.openDoors()
 	w.looker = w.connect()
 	for range 3 {
 		w.connect()
