@@ -124,6 +124,7 @@ sweep: ## make SWEEP (400) system calls of stores and servers fail, harm files, 
 
 planted: ## have each planted bug found: by a test, by the harness that kills servers, or by a cell
 	go test ./fuzz/planted ./fuzz/sim -run '^(TestPlantedBugsAreFound|TestMutantsAreFound)$$' -v
+	go test ./fuzz/planted -run '^TestBugsOfTheServerAreFound$$' -timeout 30m -v -args -planted.server
 	go test ./fuzz/crash -run HarnessCatchesPlantedBugs -every -timeout 30m -v
 	go test ./fuzz/cluster -run '^TestPlantedBugsAreFound' -planted -timeout 0 -v
 

@@ -13,5 +13,7 @@
 //	source.go        a file with bugs
 //	judge.go         Build and Judge: the tests with all bugs, and what each finds
 //	bugs_test.go     the bugs
+//	server_test.go   those of the server, which -planted.server has judged: of names, lists, those
+//	                 who wait, ids, filters and bounds. serverwork_test.go has others
 //	planted_test.go  the runs, and what cannot be planted
 package planted

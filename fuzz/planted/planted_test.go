@@ -1,6 +1,7 @@
 package planted
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,8 +10,17 @@ import (
 	"testing"
 )
 
+var server = flag.Bool("planted.server", false, "have the bugs of the server judged, too")
+
 func TestPlantedBugsAreFound(t *testing.T) {
 	Judge(t, bugs())
+}
+
+func TestBugsOfTheServerAreFound(t *testing.T) {
+	if !*server {
+		t.Skip("skipped: the tests that judge these bugs take minutes together; -planted.server runs them")
+	}
+	Judge(t, serverBugs())
 }
 
 func TestABugThatCannotBePlantedIsNamed(t *testing.T) {
