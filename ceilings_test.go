@@ -43,7 +43,7 @@ func ceilings() map[string]ceiling {
 		"fuzz/crash/mutant":           {902, 0},
 		"fuzz/crash/mutantserver":     {40, 0},
 		"fuzz/doors":                  {17, 2214},
-		"fuzz/model":                  {4863, 0},
+		"fuzz/model":                  {4863, 97},
 		"fuzz/planted":                {365, 520},
 		"fuzz/redis":                  {22, 3661},
 		"fuzz/redissuite":             {7, 217},
