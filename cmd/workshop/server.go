@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,12 +191,9 @@ func (s *server) log() string {
 	return strings.TrimSpace(string(text[max(0, len(text)-logShown):]))
 }
 
-// freeAddress is a port of the loopback address that was free a moment ago.
+// freeAddress is a port of the loopback address that was free a moment ago, and that no connection
+// gets meanwhile.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("no free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	port, err := freePorts(1)
+	return fmt.Sprint("127.0.0.1:", port), err
 }
