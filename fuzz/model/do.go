@@ -10,8 +10,7 @@ import (
 
 // conn is what a server knows of a connection.
 type conn struct {
-	db         byte   // '0' is the first one
-	name       string // of CLIENT SETNAME
+	db         byte // '0' is the first one
 	multi      bool
 	refused    bool // what MULTI queues: EXEC does nothing
 	queued     [][]string
@@ -128,7 +127,7 @@ func (s *Server) transaction(client string, o *conn, words []string) any {
 	case o.multi == (words[0] == "MULTI" || words[0] == "WATCH"):
 		return Err("ERR")
 	}
-	*o = conn{db: o.db, name: o.name}
+	*o = conn{db: o.db}
 	claims := slices.ContainsFunc(queued, func(words []string) bool { return words[0] == "QCLAIM" })
 	switch {
 	case words[0] == "DISCARD":
@@ -165,7 +164,7 @@ func Sliced(words []string) bool {
 	return words[0] == "QPURGE" || words[0] == "QHARVEST"
 }
 
-// rowOf is the row of a command in the tables of words, nil if it has isNone.
+// rowOf is the row of a command in the tables of words, nil if it has none.
 func rowOf(name string) *words.Command {
 	for _, g := range words.Commands {
 		for i := range g.Commands {

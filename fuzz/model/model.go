@@ -15,7 +15,7 @@
 //	list.go    lists
 //	wait.go    who waits, and whose turn it is
 //	share.go   shares of queues, and what they have of their own
-//	turns.go   whose turn it is
+//	turns.go   which share is next
 //	held.go    what keeps packets from being taken, in words and figures
 //	rate.go    rates, and what a start knows of them
 //	strict.go  packets of a key one after the other

@@ -235,7 +235,7 @@ func qclaim(s *Server, c call) any {
 		s.queues[p.queue].take(s.queues[p.queue].shareOf(p), s.steady*milli)
 		p.progress = 0
 		lease := cmp.Or(c.number("LEASE", 0), p.lease, s.settings(p.queue).lease)
-		p.state, p.token, p.last, p.consumer = claimed, s.number(), s.now, cmp.Or(s.conns[c.conn].name, c.conn)
+		p.state, p.token, p.last, p.consumer = claimed, s.number(), s.now, c.conn
 		p.first = cmp.Or(p.first, s.now)
 		p.until, p.leaseEnd = s.now+lease, s.steady+lease
 		p.attempts++

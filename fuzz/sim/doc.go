@@ -4,6 +4,9 @@
 //
 //	sim_test.go     what happens, one after the other
 //	draw_test.go    which commands clients send
+//	swarm_test.go   which of them, and of their options, a seed has
+//	grammar_test.go commands by their rows in the tables of words
+//	words_test.go   words without a rule, and why
 //	rules_test.go   what is drawn for shares, limits, rates and strict order
 //	client_test.go  clients, and what they get
 //	start_test.go   starts, and the ends of processes

@@ -95,7 +95,7 @@ var Commands = []Group{
 		{"LSET", "name index value", "OK", "finds the element as LINDEX does. The value is a new packet in its place, whose id is another one if the element had moved"},
 		{"LINSERT", "name BEFORE|AFTER value new", "the new length; -1 without the value, 0 without the list", "moves the elements of the shorter side, at most 16,384"},
 		{"LREM", "name count value", "how many were deleted", "looks only at elements that equal the value; of more than 16,384 it deletes none: give a count"},
-		{"LTRIM", "name first last", "OK", "by itself it deletes up to 2,048 elements a turn, from the left: others see a part of it done, and a kill may leave one; what is pushed meanwhile stays. Where nothing stays, or one element for each 32 that go, it is done at once, unless the queue holds more than elements, its dead lie elsewhere, or what stays is more than a command writes again or there is room for"},
+		{"LTRIM", "name first last", "OK", "by itself it deletes up to 2,048 elements a turn, from the left: others see a part of it done, and a kill may leave one; what is pushed meanwhile stays. Where nothing stays, or one element for each 32 that go, it is done at once, unless the queue holds more than elements or has windows of unique ids, its dead lie elsewhere, or what stays is more than a command writes again or there is room for"},
 		{"LPOS", "name value [RANK r] [COUNT n] [MAXLEN n]", "a position or null; with COUNT an array of positions", "looks only at elements that equal the value; COUNT 0 stands for 65,535, which is the most"},
 		{"RPOPLPUSH", "from to", "the element, or null", ""},
 		{"LMOVE", "from to LEFT|RIGHT LEFT|RIGHT", "the element, or null", ""},
