@@ -3,25 +3,25 @@ package storage
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// Compact gives back the room of what was deleted or has expired by the machine's clock: it merges
-// all tables. It is for a store that nobody else uses. progress may be nil. One goroutine calls it,
-// and step says to people what is being done: "write out", "merge", "check". done and total are
-// bytes of tables: merged, and all that will be, 0 while that is not known.
+// Compact gives back the room of what was deleted, or has expired by a moment: it merges all
+// tables. The moment is in Unix milliseconds; by 0 nothing has expired. It is for a store that
+// nobody else uses. progress may be nil. One goroutine calls it, and step says to people what is
+// being done: "write out", "merge", "check". done and total are bytes of tables: merged, and all
+// that will be, 0 while that is not known.
 //
 // When ctx ends Compact returns its error after the step under way, and the store is sound, as it
 // is when the process is killed at any moment. An error that wraps ErrFull means that the disk has
 // too little room for it. In the end delivery states, packets, heads and fields are held against
 // the control record: a difference is a *MismatchError.
-func (s *Store) Compact(ctx context.Context, progress func(step string, done, total int64)) error {
+func (s *Store) Compact(ctx context.Context, by int64, progress func(step string, done, total int64)) error {
 	if progress == nil {
 		progress = func(string, int64, int64) {}
 	}
-	s.expired.Store(uint64(time.Now().Unix()))
+	s.expired.Store(uint64(by / 1000))
 	progress("write out", 0, 0)
 	if err := s.settle(); err != nil {
 		return err

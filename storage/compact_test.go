@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
@@ -85,7 +86,7 @@ func TestCompactLeavesNothingThatWasDeleted(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, Options{Window: minWindow, Sync: SyncNever()})
 	left := popped(t, s, 60_000, 10)
-	if err := s.Compact(t.Context(), nil); err != nil {
+	if err := s.Compact(t.Context(), time.Now().UnixMilli(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.tables.List().Entries; n != uint64(len(left.packets)+1) { // and the control record
@@ -116,7 +117,7 @@ func TestCompactIsRefusedWhereTheTablesHaveNoRoomToBeWrittenAnew(t *testing.T) {
 	before := s.tables.List()
 	free.Store(left.bytes)
 	s.guard.refresh()
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, ErrFull) {
+	if err := s.Compact(t.Context(), time.Now().UnixMilli(), nil); !errors.Is(err, ErrFull) {
 		t.Errorf("compacting gives %v", err)
 	}
 	if s.tables.List() != before {
@@ -131,7 +132,7 @@ func TestCompactEndsBetweenTwoStepsWhenItIsCancelled(t *testing.T) {
 	left := popped(t, s, 20_000, 10)
 	for _, step := range []string{"write out", "merge", "check"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		err := s.Compact(ctx, func(now string, _, _ int64) {
+		err := s.Compact(ctx, time.Now().UnixMilli(), func(now string, _, _ int64) {
 			if now == step {
 				cancel()
 			}
@@ -151,7 +152,7 @@ func TestProgressOfCompactRisesToItsTotal(t *testing.T) {
 		done, total int64
 	}
 	var last progress
-	err := s.Compact(t.Context(), func(step string, done, total int64) {
+	err := s.Compact(t.Context(), time.Now().UnixMilli(), func(step string, done, total int64) {
 		p := progress{step, done, total}
 		if step == last.step && done < last.done || done > total {
 			t.Errorf("%+v came after %+v", p, last)
@@ -193,7 +194,7 @@ func TestCompactAndMergesInTheBackgroundDoNotMeet(t *testing.T) {
 			applied(t, s, &b)
 			settled(t, s)
 		}
-		if err := s.Compact(t.Context(), nil); err != nil {
+		if err := s.Compact(t.Context(), time.Now().UnixMilli(), nil); err != nil {
 			t.Fatal(err)
 		}
 		ids, tally := scanned(t, s)
@@ -207,7 +208,7 @@ func TestCompactHoldsWhatIsLeftAgainstTheControlRecord(t *testing.T) {
 	s, ids, _ := inOneTable(t, 40, 100)
 	behind(t, s, func(e *entries) { e.delete(content.AppendPacketKey(nil, ids[3])) })
 	var mismatch *content.MismatchError
-	if err := s.Compact(t.Context(), nil); !errors.As(err, &mismatch) || mismatch.CameBack() {
+	if err := s.Compact(t.Context(), time.Now().UnixMilli(), nil); !errors.As(err, &mismatch) || mismatch.CameBack() {
 		t.Errorf("compacting gives %v", err)
 	}
 }
@@ -217,7 +218,7 @@ func TestTablesThatAreDamagedAreNotMerged(t *testing.T) {
 	s, ids, table := inOneTable(t, 40, size)
 	before := settled(t, s).tables.List()
 	flipPayload(t, table, 7, size)
-	if err := s.Compact(t.Context(), nil); !errors.Is(err, ErrDamaged) {
+	if err := s.Compact(t.Context(), time.Now().UnixMilli(), nil); !errors.Is(err, ErrDamaged) {
 		t.Errorf("compacting gives %v", err)
 	}
 	if s.tables.List() != before {

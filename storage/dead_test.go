@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/inject"
@@ -168,7 +169,7 @@ func TestSystemADrainedDiskGivesItsRoomBackWhateverIsLeftFree(t *testing.T) {
 						t.Fatal(err)
 					}
 					p.s = openTest(t, dir, Options{})
-					if err := p.s.Compact(t.Context(), nil); err != nil {
+					if err := p.s.Compact(t.Context(), time.Now().UnixMilli(), nil); err != nil {
 						t.Fatal(err)
 					}
 				}

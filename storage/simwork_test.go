@@ -242,9 +242,9 @@ func (c *sim) snapshot() {
 
 // compact merges all, without what has expired.
 func (c *sim) compact() {
-	at := uint64(time.Now().Unix())
-	err := c.s.Compact(c.Context(), nil)
-	c.gone = max(c.gone, at)
+	at := time.Now()
+	err := c.s.Compact(c.Context(), at.UnixMilli(), nil)
+	c.gone = max(c.gone, uint64(at.Unix()))
 	if !c.within(err) {
 		c.Fatalf("it does not compact: %v", err)
 	}

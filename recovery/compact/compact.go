@@ -14,8 +14,7 @@ import (
 
 // Options say how to compact.
 type Options struct {
-	// Now is the time in Unix milliseconds, by which packets are counted as expired. 0 is the wall
-	// clock.
+	// Now is the time in Unix milliseconds, by which packets have expired. 0 is the wall clock.
 	Now int64
 	// AcceptLoss compacts a folder that has lost acknowledged packets, too.
 	AcceptLoss bool
@@ -31,7 +30,8 @@ type Report struct {
 }
 
 // Folder compacts the data folder dir: it merges all tables into one sorted run, without what was
-// deleted or has expired. What was dropped and not swept yet stays until a server has done so.
+// deleted or has expired. What was dropped and not swept yet stays until a server has done so. All
+// that has expired stays while a packet is claimed that has.
 //
 // The folder must be one that a server could start on: it is read as a start reads it, but without
 // an index, so more than four billion packets are no reason to refuse it. Memory grows with
@@ -79,5 +79,8 @@ func compact(ctx context.Context, store *storage.Store, o Options, report *Repor
 	if report.Report = state.Report; ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return store.Compact(ctx, o.Progress)
+	if len(state.Held) > 0 {
+		o.Now = 0 // what is claimed stays beyond its own time, and tables do not know of claims
+	}
+	return store.Compact(ctx, o.Now, o.Progress)
 }

@@ -147,6 +147,34 @@ func TestWhatHasExpiredLeavesTheTablesAndNothingElseDoes(t *testing.T) {
 	}
 }
 
+// A claimed packet stays beyond its own time for as long as its claim lasts.
+func TestWhatIsClaimedStaysThoughItHasExpired(t *testing.T) {
+	const at, long = 3_600_000, 600_000
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	var b content.Batch
+	b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: true})
+	for i := range uint64(2) { // claimed, and not
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: 1<<63 + i}, &content.Packet{Payload: []byte("work"), Expiry: at - long})
+	}
+	b.PutDelivery(&content.Delivery{Identity: 1 << 63, State: content.Claimed, Token: 1<<63 + 2, Until: at + long, LastClaim: at - 2*long, Expiry: at - long}, 0)
+	b.SetMarks(content.Marks{NextSeq: 1<<63 + 3, LowSeq: 1<<63 - 1, NextQueue: 2})
+	applyBatch(t, s, &b)
+	closeStore(t, s)
+	if report, err := Folder(t.Context(), dir, Options{Now: at}); err != nil || report.Packets != 1 || report.Claimed != 1 {
+		t.Fatalf("report %+v, error %v", report, err)
+	}
+	if r := restored(t, dir, at).Report; r.Packets != 1 || r.Claimed != 1 {
+		t.Errorf("a start finds %+v", r)
+	}
+	if _, err := Folder(t.Context(), dir, Options{Now: at + 2*long}); err != nil {
+		t.Fatal(err)
+	}
+	if r := restored(t, dir, at).Report; r.Packets != 0 {
+		t.Errorf("once the lease has ended a start finds %+v", r)
+	}
+}
+
 func TestCompactRefusesAFolderThatHasLostPacketsUnlessAccepted(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir)
