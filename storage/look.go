@@ -20,6 +20,7 @@ import (
 // ViewOptions say how to look.
 type ViewOptions struct {
 	Tolerant bool                    // go on where the folder is damaged with what can be read; Findings says what was wrong
+	AsOpened bool                    // with Tolerant, too, the journal ends before what was not synced, as Open ends it
 	Progress func(done, total int64) // bytes of the tables checked so far; may be nil
 }
 
@@ -151,11 +152,11 @@ func (l *looker) journal() (err error) {
 	}
 	s.sizes = sizesFor(0, 0, maxWindow)
 	lost := func(kind, key, _ string, err error) error { return l.tolerate(kind, key, err) }
-	below := uint64(0)
+	o := journal.ReplayOptions{EndUnsynced: l.o.AsOpened, Note: func(what string) { l.findings.add(Finding{FindingLog, journalName, what}) }}
 	if l.o.Tolerant {
-		below = math.MaxUint64
+		o.AcceptBelow = math.MaxUint64
 	}
-	w, err := s.replay(below, l.tables, lost, func(what string) { l.findings.add(Finding{FindingLog, journalName, what}) })
+	w, err := s.replay(o, l.tables, lost)
 	if err == nil {
 		l.upto = w.upto.Batch
 	}

@@ -31,14 +31,14 @@ func (s *Store) gather() error {
 		s.tables, err = tables.Open(s.folder.name(dbName), build, o)
 		return damaged(err)
 	}
-	below := uint64(0)
-	if s.opt.AcceptLoss {
-		below = s.opt.Cut
-	}
-	w, err := s.replay(below, open, s.accept, func(what string) {
+	o := journal.ReplayOptions{Note: func(what string) {
 		s.opt.Logger.Warn(what)
 		_ = s.accept(FindingLog, journalName, what, nil)
-	})
+	}}
+	if s.opt.AcceptLoss {
+		o.AcceptBelow = s.opt.Cut
+	}
+	w, err := s.replay(o, open, s.accept)
 	if w != nil && isFull(err) {
 		s.guard.refresh()
 		need, free := w.bytes+w.bytes/8+minWindow, s.guard.get().Free // with indexes and filters
@@ -77,17 +77,17 @@ func (s *Store) accept(kind, key, what string, err error) error {
 }
 
 // replay opens the tables, and makes more of what the journal has beyond them, which is the window.
-// Damage of the journal before the end of batch acceptBelow is passed over. The last batch is held
-// against the anchor. The error wraps ErrLoss if something is missing, unless lost passes that
-// over.
-func (s *parts) replay(acceptBelow uint64, open func() error, lost func(kind, key, what string, err error) error, note func(string)) (*window, error) {
+// The options say what is passed over of the journal. The last batch is held against the anchor.
+// The error wraps ErrLoss if something is missing, unless lost passes that over.
+func (s *parts) replay(o journal.ReplayOptions, open func() error, lost func(kind, key, what string, err error) error) (*window, error) {
 	list, err := tables.ReadList(s.folder.name(dbName))
 	if err != nil {
 		return nil, damaged(err)
 	}
 	w := newWindow(floorMark(list))
 	if s.journal != nil {
-		end, err := s.journal.Replay(journal.ReplayOptions{After: w.from, AcceptBelow: acceptBelow, Note: note}, func(r journal.Record) error {
+		o.After = w.from
+		end, err := s.journal.Replay(o, func(r journal.Record) error {
 			upto := w.upto
 			upto.Batch = r.Batch
 			w.holes = r.AfterHole
@@ -95,7 +95,7 @@ func (s *parts) replay(acceptBelow uint64, open func() error, lost func(kind, ke
 		})
 		if errors.Is(err, journal.ErrDamage) {
 			err = fmt.Errorf("%w: %w: %w", ErrDamaged, ErrLoss, err)
-			if acceptBelow < math.MaxUint64 { // lost may pass it over: then there is what was read before
+			if o.AcceptBelow < math.MaxUint64 { // lost may pass it over: then there is what was read before
 				err = lost(FindingLog, journalName, err.Error(), err)
 			}
 		}

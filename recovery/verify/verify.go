@@ -80,7 +80,7 @@ func Folder(ctx context.Context, dir string, o Options) (Report, error) {
 		return Report{}, err
 	}
 	view, err := storage.OpenView(dir, storage.ViewOptions{
-		Tolerant: true,
+		Tolerant: true, AsOpened: true,
 		Progress: func(done, total int64) { o.Progress("files", done, total) },
 	})
 	if err != nil {

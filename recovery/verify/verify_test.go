@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +64,56 @@ func TestSoundFolderHasNoFindingsAndIsCounted(t *testing.T) {
 	}
 	if got := fmt.Sprint(report.Queues); got != fmt.Sprint(want) {
 		t.Errorf("queues %v, want %v", got, want)
+	}
+}
+
+// A power cut may take any of the records that were not synced. A start ends before the first one
+// that is missing, whatever is behind it.
+func TestTheJournalEndsWhereAStartEndsIt(t *testing.T) {
+	dir := t.TempDir()
+	s, err := storage.Open(dir, storage.Options{Sync: storage.SyncNever()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(5) {
+		var b content.Batch
+		b.PutQueue(content.Queue{ID: 1, Name: []byte("jobs"), New: i == 0})
+		b.Put(content.PacketID{Queue: 1, Priority: 1, Seq: first + i}, &content.Packet{})
+		b.SetMarks(content.Marks{NextSeq: first + i + 1, LowSeq: first - 1, NextQueue: 2})
+		if err := s.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := recoverytest.CopyOf(t, dir)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(left, "anchor")); err != nil { // the device had none
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(left, "journal", "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("%d logs, %v", len(logs), err)
+	}
+	for _, log := range logs { // the third record goes: each has a page, behind that of the header
+		if f, err := os.OpenFile(log, os.O_WRONLY, 0); err != nil {
+			t.Fatal(err)
+		} else if _, err := f.WriteAt(make([]byte, 4096), 3*4096); err != nil || f.Close() != nil {
+			t.Fatal(err)
+		}
+	}
+	report := verified(t, left)
+	if !report.Sound() || report.Packets != 2 {
+		t.Errorf("findings %v, %d packets", report.Findings, report.Packets)
+	}
+	if s, err = storage.Open(left, storage.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if batch := s.Control().Batch; batch != 2 {
+		t.Errorf("a start ends at batch %d", batch)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

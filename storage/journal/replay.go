@@ -36,6 +36,9 @@ type ReplayOptions struct {
 	// Note is called with a sentence for damage that is passed over, and for records that a power
 	// cut cost in a weak mode.
 	Note func(string)
+	// EndUnsynced ends the journal before records that were not synced, also where damage is passed
+	// over, and notes nothing: an unclean end leaves such a journal.
+	EndUnsynced bool
 }
 
 // Replay calls fn with each record of the journal, in order, and returns where the last one ends.
@@ -157,7 +160,11 @@ func (r *reader) walk(m mapped, upto uint64, fn func(Record) error) (goOn bool, 
 		}
 		if h.Batch != r.end.Batch+1 || h.Previous != r.end.Sum {
 			what := fmt.Sprintf("records are missing between batch %d and batch %d", r.end.Batch, h.Batch)
-			if h.Flags&flagOrdered == 0 && !r.accepts() {
+			unsynced := h.Flags&flagOrdered == 0
+			if unsynced && r.EndUnsynced {
+				return false, nil
+			}
+			if unsynced && !r.accepts() {
 				r.Note("the journal: " + what + ": they were not synced, and it ends before them")
 				return false, nil
 			}
