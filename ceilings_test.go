@@ -76,7 +76,7 @@ func ceilings() map[string]ceiling {
 		"recovery/pipeline":           {105, 108},
 		"recovery/recoverytest":       {519, 0},
 		"recovery/verify":             {442, 644},
-		"storage":                     {5046, 10572},
+		"storage":                     {5046, 10187},
 		"storage/cell":                {1934, 2694},
 		"storage/content":             {3495, 739},
 		"storage/disk":                {408, 112},

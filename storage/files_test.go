@@ -10,42 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-queue/holdfast/storage/content"
 	"github.com/holdfast-queue/holdfast/storage/journal"
 )
-
-// keptFiles is files with what a folder of them must show, whenever they are read.
-type keptFiles struct {
-	*Files
-	want map[string]rawEntry
-	as   content.Control
-}
-
-// files takes the files of the store, and reads those that it took before.
-func (c *machine) files(t *rapid.T) {
-	c.checkFiles(t)
-	f, err := c.s.Files()
-	c.fail(t, err)
-	c.copied = &keptFiles{f, c.raw(), c.control()}
-}
-
-// checkFiles makes a folder of the files that were taken, and looks at it.
-func (c *machine) checkFiles(t *rapid.T) {
-	if c.copied == nil {
-		return
-	}
-	dir := filepath.Join(c.t.TempDir(), "restored")
-	c.fail(t, restored(dir, c.copied.Files))
-	v, err := OpenView(dir, ViewOptions{})
-	c.fail(t, err)
-	k := &keptSnapshot{v.Snapshot, c.copied.want, c.copied.as, 0}
-	k.check(t)
-	c.fail(t, errors.Join(v.Close(), os.RemoveAll(dir)))
-	c.copied.Close()
-	c.copied = nil
-}
 
 // restored makes a folder of files.
 func restored(dir string, f *Files) error {

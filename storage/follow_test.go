@@ -3,15 +3,11 @@ package storage
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
@@ -58,98 +54,6 @@ func now() int64 { return time.Now().UnixMilli() }
 // follower opens a store that follows.
 func (l *sharedLog) follower(t testing.TB, dir string) *Store {
 	return openTest(t, dir, Options{Window: minWindow, Release: l.Release})
-}
-
-// cell is two machines with one log, of which the first decides.
-type cell struct {
-	*model
-	t    *testing.T
-	log  sharedLog
-	dirs []string
-	s    []*Store
-}
-
-func (c *cell) open(t *rapid.T, i int) {
-	s, err := Open(c.dirs[i], Options{Window: 4 << 10, Release: c.log.Release})
-	if err == nil {
-		c.s[i], err = s, c.log.follow(s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *cell) own(t *rapid.T) {
-	c.open(t, 0)
-	if err := errors.Join(c.s[0].Own(c.log.Append, now), c.s[0].Verify(c.s[0].Control().Tally)); err != nil {
-		t.Fatal(err)
-	}
-	c.epoch = c.model.stored + 1
-}
-
-func (c *cell) apply(t *rapid.T) {
-	d := drawn(t, c.model)
-	if err := c.s[0].Apply(&d.b); err != nil {
-		t.Fatal(err)
-	}
-	c.time = c.s[0].Control().Time
-}
-
-// check holds what one of the two has against the model.
-func (c *cell) check(t *rapid.T, i int) {
-	if err := c.log.follow(c.s[i]); err != nil {
-		t.Fatal(err)
-	}
-	n, err := c.s[i].Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	(&keptSnapshot{n, c.raw(), c.control(), 0}).check(t)
-}
-
-// takeOver has the machine that follows decide. The other one loses its journal, as in a power cut:
-// all that it had comes back from its tables and the log.
-func (c *cell) takeOver(t *rapid.T) {
-	dir := copiedAtOnce(c.t, c.s[0])
-	if err := errors.Join(c.s[0].Close(), os.RemoveAll(filepath.Join(dir, journalName)), c.s[1].Close()); err != nil {
-		t.Fatal(err)
-	}
-	c.dirs[0] = dir
-	slices.Reverse(c.dirs)
-	c.own(t)
-	c.open(t, 1)
-}
-
-// TestAStoreThatFollowsHasWhatTheOneThatDecidesHas makes some hundreds of steps, and more with
-// -rapid.checks.
-func TestAStoreThatFollowsHasWhatTheOneThatDecidesHas(t *testing.T) {
-	t.Parallel()
-	checks := flag.Lookup("rapid.checks")
-	few, runs := checks.Value.String() == checks.DefValue, 0
-	rapid.Check(t, func(r *rapid.T) {
-		if runs++; few && runs > 8 {
-			return
-		}
-		c := &cell{t: t, dirs: []string{t.TempDir(), t.TempDir()}, s: make([]*Store, 2), model: newModel()}
-		c.own(r)
-		c.open(r, 1)
-		defer func() {
-			_, _ = c.s[0].Close(), c.s[1].Close()
-		}()
-		r.Repeat(map[string]func(*rapid.T){
-			"apply": c.apply, "apply again": c.apply, "apply more": c.apply, "apply still more": c.apply,
-			"follow": func(t *rapid.T) { c.check(t, 1) },
-			"restart": func(t *rapid.T) {
-				if err := c.s[1].Close(); err != nil {
-					t.Fatal(err)
-				}
-				c.open(t, 1)
-			},
-			"take over": c.takeOver,
-			"":          func(t *rapid.T) { c.check(t, 0) },
-		})
-	})
 }
 
 func TestABatchThatIsNotDecidedIsNotInTheStoreAndEndsIt(t *testing.T) {

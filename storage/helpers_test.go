@@ -198,7 +198,7 @@ func (e *entries) add(raw []byte) { e.body, e.hides = append(e.body, raw), appen
 
 // checkTotals recounts what a batch keeps up to date. Its entries alone say what it changes of the
 // packets that are counted.
-func checkTotals(t *rapid.T, b *content.Batch) {
+func checkTotals(t rapid.TB, b *content.Batch) {
 	t.Helper()
 	size, before, after := 0, content.Tally{}, content.Tally{}
 	pieces, _ := b.Body(nil, nil)

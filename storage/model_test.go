@@ -3,20 +3,12 @@ package storage
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"testing"
-	"time"
 
-	"github.com/dgraph-io/badger/v4"
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-queue/holdfast/storage/content"
-	"github.com/holdfast-queue/holdfast/storage/journal"
-	"github.com/holdfast-queue/holdfast/storage/tables"
 )
 
 // model is what a store should hold, in maps.
@@ -134,15 +126,6 @@ type drawer struct {
 	expiries []int64 // of packets
 	b        content.Batch
 	put      map[content.PacketID]int // packets that this batch put
-}
-
-// drawn draws a batch by rapid.
-func drawn(t *rapid.T, m *model) *drawer {
-	d := &drawer{model: m, put: map[content.PacketID]int{}, sizes: []int{0, 10, 1024, 1025, 9000, 200_000}}
-	d.choose = func(what string, from, to int) int { return rapid.IntRange(from, to).Draw(t, what) }
-	d.expiries = []int64{0, 0, 1_600_000_000_000, 4_000_000_000_000} // of the third the native expiry has passed
-	d.draw()
-	return d
 }
 
 func (d *drawer) yes(what string) bool { return d.choose(what, 0, 1) == 1 }
@@ -333,88 +316,12 @@ func (d *drawer) draw() {
 	}
 }
 
-// machine is a store beside its model.
-type machine struct {
-	*model
-	t      *testing.T
-	s      *Store
-	o      Options
-	dir    string
-	held   bool // nothing becomes tables
-	kept   []*keptSnapshot
-	copied *keptFiles      // nil if none were taken
-	seen   map[string]bool // every key that ever was
-}
-
 // keptSnapshot is a snapshot with what it must show for ever.
 type keptSnapshot struct {
 	*Snapshot
 	want map[string]rawEntry
 	as   content.Control
 	gone uint64 // what has expired by this second need not be there
-}
-
-func (c *machine) fail(t *rapid.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *machine) apply(t *rapid.T) {
-	d := drawn(t, c.model)
-	checkTotals(t, &d.b)
-	_, _, frozen := c.s.layers.waiting()
-	if behind, _ := c.s.lookBehind(); frozen >= maxFrozen || behind > 1 {
-		c.release() // or the batch would wait for ever
-	}
-	c.fail(t, c.s.Apply(&d.b))
-	c.clock(t)
-}
-
-// clock takes the time of the last batch, which never runs back.
-func (c *machine) clock(t *rapid.T) {
-	t.Helper()
-	at := c.s.Control().Time
-	if at < c.time {
-		t.Fatalf("the time of batches ran back from %d to %d", c.time, at)
-	}
-	c.time = at
-}
-
-func (c *machine) hold() {
-	if !c.held {
-		c.s.flushing.Lock()
-		c.held = true
-	}
-}
-
-func (c *machine) release() {
-	if c.held {
-		c.s.flushing.Unlock()
-		c.held = false
-	}
-}
-
-func (c *machine) merge(t *rapid.T) {
-	c.release()
-	o := tables.MergeOptions{All: rapid.Bool().Draw(t, "all"), Size: 1 << 16}
-	_, err := c.s.tables.Merge(t.Context(), o)
-	c.fail(t, err)
-}
-
-// snapshot takes one, and lets go of one that was kept.
-func (c *machine) snapshot(t *rapid.T) {
-	c.release()
-	n, err := c.s.Snapshot()
-	c.fail(t, err)
-	k := &keptSnapshot{n, c.raw(), c.control(), 0}
-	k.check(t)
-	if c.kept = append(c.kept, k); len(c.kept) > 2 {
-		c.kept[0].check(t)
-		c.kept[0].Close()
-		c.kept = c.kept[1:]
-	}
 }
 
 // raw is every key that a snapshot shows but the control record.
@@ -470,168 +377,4 @@ func differing(got, want map[string]rawEntry) (what []string) {
 		}
 	}
 	return what
-}
-
-// open opens the folder. A store that is open has everything in tables, and an empty journal.
-func (c *machine) open(t *rapid.T) {
-	var err error
-	c.s, err = Open(c.dir, c.o)
-	c.fail(t, err)
-	c.fail(t, c.s.Verify(c.s.Control().Tally)) // it begins; check compares the tally
-	c.epoch++
-	if floor := c.s.tables.List().Floor; floor.Batch != c.batches {
-		t.Fatalf("after a start tables have batch %d of %d", floor.Batch, c.batches)
-	}
-	j, err := journal.Open(filepath.Join(c.dir, journalName), journal.Options{})
-	c.fail(t, err)
-	_, err = j.Replay(journal.ReplayOptions{}, func(r journal.Record) error { return fmt.Errorf("batch %d is in the journal", r.Batch) })
-	c.fail(t, errors.Join(err, j.Close()))
-}
-
-func (c *machine) close(t *rapid.T) {
-	c.release()
-	for _, k := range c.kept {
-		k.check(t)
-		k.Close()
-	}
-	c.kept = nil
-	c.checkFiles(t)
-	c.fail(t, c.s.Close())
-}
-
-// reopen closes the store, whose tables are then a database of Badger with all that there is.
-func (c *machine) reopen(t *rapid.T) {
-	c.close(t)
-	db := filepath.Join(c.t.TempDir(), dbName)
-	c.fail(t, copied(filepath.Join(c.dir, dbName), db))
-	b, err := badger.Open(badger.DefaultOptions(db).WithLogger(nil).WithMemTableSize(1 << 20).WithValueThreshold(1 << 10))
-	c.fail(t, err)
-	got := map[string]rawEntry{}
-	c.fail(t, errors.Join(b.View(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.IteratorOptions{})
-		defer it.Close()
-		for it.Rewind(); it.Valid(); it.Next() {
-			value, err := it.Item().ValueCopy(nil)
-			if err != nil {
-				return err
-			}
-			if key := string(it.Item().Key()); key != content.ControlKey {
-				got[key] = rawEntry{string(value), it.Item().ExpiresAt()}
-			}
-		}
-		return nil
-	}), b.Close(), os.RemoveAll(db)))
-	want, now := c.raw(), uint64(time.Now().Unix())
-	maps.DeleteFunc(want, func(_ string, e rawEntry) bool { return e.expires != 0 && e.expires <= now }) // by Badger's own rule
-	if !maps.Equal(got, want) {
-		t.Fatalf("Badger shows others: %s", differing(got, want))
-	}
-	c.open(t)
-}
-
-// kill goes on with what a kill would have left, and looks at that before.
-func (c *machine) kill(t *rapid.T) {
-	c.hold()
-	dir := copiedAtOnce(c.t, c.s)
-	c.close(t)
-	c.fail(t, os.RemoveAll(c.dir))
-	c.dir = dir
-	before := state(c.t, dir)
-	v, err := OpenView(dir, ViewOptions{})
-	c.fail(t, err)
-	k := &keptSnapshot{v.Snapshot, c.raw(), c.control(), 0}
-	k.check(t)
-	if c.fail(t, v.Close()); !equalMaps(before, state(c.t, dir)) {
-		t.Fatal("looking changed the folder")
-	}
-	c.open(t)
-}
-
-// check reads every key that ever was, by itself, and packets as callers do: only those that are
-// there.
-func (c *machine) check(t *rapid.T) {
-	want := c.raw()
-	for key := range want {
-		c.seen[key] = true
-	}
-	state := c.s.readState()
-	defer c.s.endRead(state)
-	got := map[string]rawEntry{}
-	for key := range c.seen {
-		if _, there := want[key]; !there && key[:2] == content.PacketPrefix {
-			continue
-		}
-		value, ok, err := state.get([]byte(key), false)
-		c.fail(t, err)
-		if ok {
-			got[key] = rawEntry{string(value), want[key].expires}
-		}
-	}
-	if !maps.Equal(got, want) {
-		t.Fatalf("reads give others: %s", differing(got, want))
-	}
-	c.clock(t)
-	if c.s.Control() != c.control() || c.s.epoch != c.epoch || c.s.Flush() != c.flush {
-		t.Fatalf("control record %+v in epoch %d, want %+v in %d", c.s.Control(), c.s.epoch, c.control(), c.epoch)
-	}
-	var ids []content.PacketID // every second place, or a run of all
-	for i := 24; i > 0; i -= rapid.IntRange(1, 2).Draw(t, "step") {
-		for priority := range uint32(3) {
-			ids = append(ids, content.PacketID{Queue: 1 + uint32(i%2), Priority: priority, Seq: 1<<63 - 6 + uint64(i/2)})
-		}
-	}
-	calls := 0
-	c.s.Read(ids, func(i int, rec []byte, damage error) {
-		calls++
-		p, there := c.packets[ids[i]]
-		if !there && c.seen[string(content.AppendPacketKey(nil, ids[i]))] {
-			return
-		}
-		var r content.Packet
-		if there != (damage == nil) || there && (content.DecodeRecord(rec, &r) != nil || !same(r, p)) {
-			t.Fatalf("packet %v is there: %v, want %v, or it is another", ids[i], damage, there)
-		}
-	})
-	if calls != len(ids) {
-		t.Fatalf("%d calls for %d packets", calls, len(ids))
-	}
-}
-
-// TestStoreDoesWhatTheModelDoes makes some hundreds of steps. With -rapid.checks=350 it makes more
-// than 10,000.
-func TestStoreDoesWhatTheModelDoes(t *testing.T) {
-	t.Parallel()
-	checks := flag.Lookup("rapid.checks")
-	few, runs := checks.Value.String() == checks.DefValue, 0
-	rapid.Check(t, func(r *rapid.T) {
-		if runs++; few && runs > 20 {
-			return
-		}
-		c := &machine{t: t, dir: t.TempDir(), seen: map[string]bool{}, model: newModel()}
-		c.o = Options{Window: rapid.SampledFrom([]int64{4 << 10, 64 << 10, 1 << 20}).Draw(r, "window")}
-		c.o.Sync = rapid.SampledFrom([]SyncMode{SyncAlways(), SyncNever(), SyncInterval(time.Millisecond)}).Draw(r, "sync")
-		c.open(r)
-		defer func() {
-			c.release()
-			for _, k := range c.kept {
-				k.Close()
-			}
-			if c.copied != nil {
-				c.copied.Close()
-			}
-			_ = c.s.Close()
-			_ = os.RemoveAll(c.dir)
-		}()
-		r.Repeat(map[string]func(*rapid.T){
-			"apply": c.apply, "apply again": c.apply, "apply more": c.apply, "apply still more": c.apply,
-			"hold": func(*rapid.T) { c.hold() }, "release": func(*rapid.T) { c.release() },
-			"flush":    func(t *rapid.T) { c.release(); c.fail(t, c.s.settle()) },
-			"merge":    c.merge,
-			"snapshot": c.snapshot,
-			"files":    c.files,
-			"reopen":   c.reopen,
-			"kill":     c.kill,
-			"":         c.check,
-		})
-	})
 }

@@ -35,6 +35,7 @@ func (c *sim) draw() *drawer {
 	d.choose = func(_ string, from, to int) int { return from + c.r.IntN(to-from+1) }
 	d.expiries = []int64{0, 0, time.Now().UnixMilli() + c.r.Int64N(20_000), 4_000_000_000_000}
 	d.draw()
+	checkTotals(c.T, &d.b)
 	c.issued = c.numbers
 	return d
 }
