@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -288,6 +289,7 @@ func flush(s *Server, c call) any {
 				s.vacate(name)
 			}
 			s.windows = slices.DeleteFunc(s.windows, func(w window) bool { return w.queue[0] == db })
+			maps.DeleteFunc(s.queues, func(name string, _ *queue) bool { return name[0] == db }) // with totals of those that are empty
 		}
 	}
 	return "OK"

@@ -103,6 +103,7 @@ func (s *Server) takeAll(list []*packet) any {
 		s.touch(p.queue)
 		s.pop(p)
 	}
+	s.emptied()
 	return shownAll(list)
 }
 
