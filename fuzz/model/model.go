@@ -17,6 +17,7 @@
 //	share.go   shares of queues, and what they have of their own
 //	turns.go   which share is next
 //	held.go    what keeps packets from being taken, in words and figures
+//	due.go     what happens by itself, and when
 //	rate.go    rates, and what a start knows of them
 //	strict.go  packets of a key one after the other
 //	bound.go   queues that are full or closed

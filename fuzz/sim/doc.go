@@ -5,6 +5,7 @@
 //	sim_test.go     what happens, one after the other
 //	draw_test.go    which commands clients send
 //	swarm_test.go   which of them, and of their options, a seed has
+//	focus_test.go   themes of which some seeds do much more
 //	grammar_test.go commands by their rows in the tables of words
 //	words_test.go   words without a rule, and why
 //	rules_test.go   what is drawn for shares, limits, rates and strict order

@@ -105,6 +105,9 @@ func (w *world) set(q string) []string {
 	if w.swarm.waits {
 		full = append(full, "block", "block")
 	}
+	if set := w.themed(); set != nil && q != ends && !w.swarm.rules && !w.swarm.theme.rules {
+		return append([]string{"QSET", queues[0]}, set...)
+	}
 	switch n := w.r.IntN(10); {
 	case n == 9 && w.swarm.orders && w.chance(2):
 		return append(c, pick(w, []string{"enum", "kind", "b", "10", "a"}, []string{"enum", "kind", "a", "9"}, []string{"enum", "kind", ""}, []string{"enum", "size", "9", "3", "1", "2"})...)

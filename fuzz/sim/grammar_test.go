@@ -155,6 +155,9 @@ func (d *drawing) value(word string) (v string) {
 		return d.payload()
 	case "value", "new", "text":
 		if d.group == "list" {
+			if d.swarm.theme.few {
+				return pick(d.world, "a", "b")
+			}
 			return pick(d.world, "a", "a", "b", "c", d.payload())
 		}
 		return pick(d.world, "", "7", "-3", "9223372036854775800", d.payload(), d.payload())

@@ -51,7 +51,11 @@ func (w *world) ruled(c *client, name string) []string {
 	case name == "QSET":
 		words := []string{name, pick(w, "q1", "q1", "q1", "q2")}
 		for more := true; more; more = w.chance(3) {
-			if set := w.setting(); !slices.Contains(words, set[0]) {
+			set := w.themed()
+			if set == nil {
+				set = w.setting()
+			}
+			if !slices.Contains(words, set[0]) {
 				words = append(words, set...)
 			}
 		}

@@ -345,6 +345,9 @@ func (w *world) once() {
 		}
 	case n < 140:
 		w.step(storage.Step(w.r.IntN(int(storage.Steps))))
+	case n < 160 && w.swarm.exact && w.chance(2):
+		w.lapse()
+		w.turn()
 	case n < 160:
 		time.Sleep(time.Duration(w.r.Int64N(int64(pick(w, 1500*time.Millisecond, 1500*time.Millisecond, 20*time.Second)))))
 		w.turn()
