@@ -5,8 +5,8 @@ import (
 	"github.com/holdfast-queue/holdfast/storage/content"
 )
 
-// item reads a head or a field. What has expired or is dropped, fields whose hash is gone, and
-// hashes whose fields are gone become leftovers.
+// item reads a head or a field. What is dropped, fields whose hash is gone, and hashes whose fields
+// are gone become leftovers.
 func (r *restorer) item(v content.ValueID, h *content.Head, f *content.Field, damage error) error {
 	if damage != nil {
 		return damage
@@ -45,9 +45,10 @@ func (r *restorer) endHash() {
 	r.hash = nil
 }
 
-// head adds a string or a hash to the directory, or to the leftovers.
+// head adds a string or a hash to the directory, or to the leftovers. One that has expired keeps
+// its name until the broker deletes it: what takes the name would else meet it at another start.
 func (r *restorer) head(h *content.Head) *keyspace.Entry {
-	if h.Expired(r.Now) || r.flush.Drops(h) {
+	if r.flush.Drops(h) {
 		k := r.leftover(h.ID)
 		k.Value = value(h.Version, h.Value, h.Size, false)
 		return k

@@ -21,7 +21,8 @@ func (s *source) apply(fn func(b *content.Batch)) {
 	s.Keys.Tally(&s.control.Tally)
 }
 
-// withKeys has a string and a hash that live, and one of each way to be left over.
+// withKeys has a string and a hash that live, a string whose time is over, and one of each way to
+// be left over.
 func withKeys() *source {
 	s := sound(1)
 	s.apply(func(b *content.Batch) {
@@ -36,7 +37,7 @@ func withKeys() *source {
 		b.PutField(&content.Field{Hash: 20, ID: 23, Name: []byte("large"), Version: 24, Value: make([]byte, 2000)}, content.Mark{})
 
 		b.PutHead(&content.Head{ID: 3, Database: 7, Kind: content.String, Name: []byte("s"), Version: 4, Value: []byte("of 7")}, content.Mark{})
-		b.PutHead(&content.Head{ID: 30, Kind: content.String, Name: []byte("s"), Version: 30, Value: make([]byte, 3000), Expiry: now}, content.Mark{})
+		b.PutHead(&content.Head{ID: 30, Kind: content.String, Name: []byte("over"), Version: 30, Value: make([]byte, 3000), Expiry: now}, content.Mark{})
 		b.PutField(&content.Field{Hash: 40, ID: 41, Name: []byte("f"), Version: 42, Value: []byte("x")}, content.Mark{})
 	})
 	return s
@@ -48,11 +49,14 @@ func TestStringsAndHashesAreRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := state.Names
-	if n, expiring := names.Len(0); state.Report.Keys != 3 || n != 2 || expiring != 1 || len(state.Report.Findings) > 0 {
+	if n, expiring := names.Len(0); state.Report.Keys != 4 || n != 3 || expiring != 2 || len(state.Report.Findings) > 0 {
 		t.Fatalf("%d names, %d expire, report %+v", n, expiring, state.Report)
 	}
 	if other := names.Find(7, []byte("s")); other == nil || string(other.Small) != "of 7" {
 		t.Errorf("the string of another database is %+v", other)
+	}
+	if over := names.Find(0, []byte("over")); over == nil || over.Expiry() != now {
+		t.Errorf("what has expired is %+v, want it with its name until the broker deletes it", over)
 	}
 	s, h := names.Find(0, []byte("s")), names.Find(0, []byte("h"))
 	if s.ID != 10 || s.Version != 11 || s.Kind() != keyspace.String || string(s.Small) != "text" || s.Expiry() != now+1 {
@@ -69,7 +73,7 @@ func TestStringsAndHashesAreRestored(t *testing.T) {
 	}
 }
 
-func TestWhatIsExpiredFlushedOrWithoutAHashIsLeftOver(t *testing.T) {
+func TestWhatIsFlushedOrWithoutAHashIsLeftOver(t *testing.T) {
 	state, err := Restore(withKeys(), Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
@@ -83,11 +87,11 @@ func TestWhatIsExpiredFlushedOrWithoutAHashIsLeftOver(t *testing.T) {
 	for _, k := range state.Leftovers {
 		got = append(got, left{k.ID, k.Version, k.Large(), k.Fields()})
 	}
-	want := []left{{1, 1, false, 0}, {2, 2, false, 1}, {30, 30, true, 0}, {40, 0, false, 1}}
+	want := []left{{1, 1, false, 0}, {2, 2, false, 1}, {40, 0, false, 1}}
 	if !slices.Equal(got, want) {
 		t.Errorf("left over %+v, want %+v", got, want)
 	}
-	if f := state.Leftovers[3].Field([]byte("f")); f == nil || f.ID != 41 || f.Version != 42 || f.Large() {
+	if f := state.Leftovers[2].Field([]byte("f")); f == nil || f.ID != 41 || f.Version != 42 || f.Large() {
 		t.Errorf("the field without a hash is %+v", f)
 	}
 }

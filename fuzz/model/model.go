@@ -45,7 +45,6 @@ type Server struct {
 	packets     []*packet
 	windows     []window
 	values      map[string]value
-	ghosts      []ghost
 	numbers     int64 // of queues
 	low         int64 // the number of the next packet at the oldest end
 	queues      map[string]*queue
@@ -64,6 +63,7 @@ func (s *Server) Stored(now int64) string {
 	c.steady, c.room = 0, All
 	c.packets = slices.DeleteFunc(c.packets, func(p *packet) bool { return p.over || p.goes != 0 && p.goes <= now })
 	c.windows = slices.DeleteFunc(c.windows, func(w window) bool { return w.over })
+	maps.DeleteFunc(c.values, func(_ string, v value) bool { return v.expiry != 0 && v.expiry <= now })
 	for name, q := range c.queues {
 		q.endPauses(now)
 		q.endRests()
@@ -95,7 +95,7 @@ func New() *Server {
 func (s *Server) Clone() *Server {
 	c := *s
 	c.packets, c.queues, c.conns = slices.Clone(s.packets), maps.Clone(s.queues), maps.Clone(s.conns)
-	c.windows, c.values, c.ghosts = slices.Clone(s.windows), maps.Clone(s.values), slices.Clone(s.ghosts)
+	c.windows, c.values = slices.Clone(s.windows), maps.Clone(s.values)
 	for i, p := range c.packets {
 		c.packets[i] = new(*p)
 	}
@@ -188,7 +188,6 @@ func (s *Server) Restart(now, next, low int64, crash bool) {
 	for _, q := range s.queues {
 		q.atMost, q.redated, q.stale = q.atMost || crash, false, false
 	}
-	s.haunt()
 	for i := range s.windows {
 		s.windows[i].over = s.windows[i].until <= now
 	}

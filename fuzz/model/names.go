@@ -22,12 +22,6 @@ type value struct {
 	expiry int64             // 0: never
 }
 
-// ghost is a value whose time was over at a start. It may still be on the disk, and is nobody's.
-type ghost struct {
-	name string
-	value
-}
-
 // kind is what a name stands for.
 func (s *Server) kind(name string) string {
 	switch v, there := s.values[name]; {
@@ -293,29 +287,4 @@ func flush(s *Server, c call) any {
 		}
 	}
 	return "OK"
-}
-
-// haunt has values whose time is over at a start be ghosts, and those be there again whose time is
-// to come by the clock of this start.
-func (s *Server) haunt() {
-	ghosts := s.ghosts
-	s.ghosts = nil
-	for _, g := range ghosts {
-		if _, there := s.values[g.name]; g.expiry > s.now && !there {
-			s.values[g.name] = g.value
-		} else {
-			s.ghosts = append(s.ghosts, g)
-		}
-	}
-	for name, v := range s.values {
-		if v.expiry != 0 && v.expiry <= s.now {
-			s.ghosts = append(s.ghosts, ghost{name, v})
-			delete(s.values, name)
-		}
-	}
-}
-
-// Vanished says that the disk has no value with a name any more that a start found to be over.
-func (s *Server) Vanished(name string) {
-	s.ghosts = slices.DeleteFunc(s.ghosts, func(g ghost) bool { return g.name == name })
 }

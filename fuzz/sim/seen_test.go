@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"maps"
 
 	"github.com/holdfast-queue/holdfast/broker"
 	"github.com/holdfast-queue/holdfast/cmd/daemon"
@@ -116,9 +115,9 @@ func (s store) Apply(b *broker.Batch) error {
 	if what := w.model.Unkept(); what != "" && !w.dead && w.loose == nil {
 		w.Fatalf("batch %d is written with %s wrong\nThe model has\n%s", next, what, w.model.Dump())
 	}
-	w.come[next], w.headsOf[next] = w.model.Clone(), maps.Clone(w.heads)
+	w.come[next] = w.model.Clone()
 	if planted() != "" { // which may make two batches of it
-		w.come[next+1], w.headsOf[next+1] = w.come[next], w.headsOf[next]
+		w.come[next+1] = w.come[next]
 	}
 	for _, text := range w.model.Strings() {
 		w.drawn[text] = true
@@ -154,10 +153,6 @@ func (w *world) learn(op content.Op) {
 				w.model.Undefined(name)
 			}
 		}
-	case content.OpPutHead:
-		w.heads[op.Head.ID] = model.Key(op.Head.Database, string(op.Head.Name))
-	case content.OpDeleteHead:
-		w.model.Vanished(w.heads[op.Head.ID])
 	case content.OpDeleteUnique:
 		w.model.Forgotten(int64(op.Unique.Identity - content.FirstSeq))
 	}

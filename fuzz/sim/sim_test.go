@@ -51,12 +51,10 @@ type world struct {
 	ports    uint16
 	payloads int
 	swarm    swarm
-	drawn    map[string]bool              // payloads
-	defined  map[string]uint32            // queues as the disk has them, by their names
-	named    map[uint32]string            // their names, by number
-	heads    map[uint64]string            // names of strings and hashes as the disk has them
-	headsOf  map[uint64]map[uint64]string // the same by batch
-	flooded  bool                         // once: a look shows a thousand packets at most
+	drawn    map[string]bool   // payloads
+	defined  map[string]uint32 // queues as the disk has them, by their names
+	named    map[uint32]string // their names, by number
+	flooded  bool              // once: a look shows a thousand packets at most
 
 	failing int                                 // in turns one read of so many fails; 0: none
 	loose   func(words []string, got, want any) // judges replies; nil: they are what the model says
@@ -392,7 +390,7 @@ func (w *world) room() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *figures) {
-	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}, heads: map[uint64]string{}, headsOf: map[uint64]map[uint64]string{}, named: map[uint32]string{}}
+	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}, named: map[uint32]string{}}
 	f.seeds++
 	w.drawSwarm()
 	w.options = storage.Options{Stepped: w.wait, Window: pick(w, int64(16<<10), 64<<10, 256<<10), Sync: w.drawSync()}

@@ -234,14 +234,14 @@ func (w *world) start(crash bool) {
 	if len(state.Report.Findings) > 0 {
 		w.Fatalf("it finds %q\nThe model has\n%s", state.Report.Findings, was.Dump())
 	}
-	w.model, w.heads = was.Clone(), maps.Clone(w.headsOf[control.Batch])
-	if w.heads == nil {
-		w.heads = map[uint64]string{}
+	w.model = was.Clone()
+	for _, q := range state.Queues { // a batch that is lost may have named others so
+		name := model.Key(q.Database, string(q.Name))
+		w.defined[name], w.named[q.ID] = q.ID, name
 	}
 	w.model.Restart(now, next, low, crash)
 	w.model.Spent(control.Time)
 	w.come = map[uint64]*model.Server{control.Batch: w.model.Clone()}
-	w.headsOf = map[uint64]map[uint64]string{control.Batch: maps.Clone(w.heads)}
 	w.acked, w.durable, w.onDisk = control.Batch, control.Batch, w.model.Changes()
 	w.serve(seen, state)
 }
