@@ -314,7 +314,7 @@ func (tx *Tx) MoveEnd(from []byte, fromEnd End, to []byte, toEnd End) (Found, er
 	}
 	other, err := m.makeQueue(to)
 	if err == nil && other != q {
-		err = cmp.Or(m.checkMove(q, other, p), m.checkBoundOfMoves(other, p))
+		err = cmp.Or(m.checkMove(q, other, p), tx.CanStore(), tx.checkOpen(other, 1), m.checkBoundOfMoves(other, p))
 	}
 	if err != nil {
 		return Found{}, err
