@@ -89,7 +89,9 @@ func (m *Machine) nextShare(q *queue, l *ShareLook) (name string, ok bool) {
 func (m *Machine) shareRow(q *queue, name string) (row ShareRow, lanes, cost int) {
 	row.Name = []byte(name)
 	if own := q.shares.byName[name]; own != nil {
-		row.Share = *own
+		if row.Share = *own; len(settingsOf(q).ShareBy) == 0 { // it has ended, and Work says so on disk
+			row.HeldUntil = 0
+		}
 	}
 	row.Weight = max(1, row.Weight)
 	ready, claimed, lanes := m.ix.ShareCounts(q.ix, name)
