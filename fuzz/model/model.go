@@ -26,6 +26,7 @@
 //	bulk.go    those about many packets, and about one by its id
 //	manage.go  those about queues
 //	look.go    those that look
+//	dump.go    dumps, and what a load and a compaction change
 //	pinpriq.go pinpriq, with its subscribers
 //	barbershop.go barbershop
 package model

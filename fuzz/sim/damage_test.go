@@ -112,7 +112,7 @@ func (w *world) rot() {
 	w.giveUp()
 	w.disk.Unmount()
 	name := w.garble()
-	w.mount()
+	w.mount(w.r)
 	w.fate = fate{hurt: true}
 	w.options.AcceptLoss = false
 	state, err := w.open()

@@ -111,6 +111,11 @@ func (s store) Some(from content.PacketID, n int, fn func(content.PacketID, *con
 func (s store) Apply(b *broker.Batch) error {
 	w := s.w
 	next := w.s.Control().Batch + 1
+	b.Each(func(op content.Op) {
+		if op.Kind == content.OpPutQueue { // its shares may come before it
+			w.named[op.Queue.ID] = model.Key(op.Queue.Database, string(op.Queue.Name))
+		}
+	})
 	b.Each(w.learn)
 	if what := w.model.Unkept(); what != "" && !w.dead && w.loose == nil {
 		w.Fatalf("batch %d is written with %s wrong\nThe model has\n%s", next, what, w.model.Dump())
@@ -143,7 +148,7 @@ func (w *world) learn(op content.Op) {
 	switch op.Kind {
 	case content.OpPutQueue:
 		name := model.Key(op.Queue.Database, string(op.Queue.Name))
-		w.defined[name], w.named[op.Queue.ID] = op.Queue.ID, name
+		w.defined[name] = op.Queue.ID
 		w.model.Kept(name, op.Queue.Due, op.Queue.SharesFrom)
 	case content.OpPutShare:
 		w.model.KeptShare(w.named[op.Share.Queue], string(op.Share.Name), op.Share.Due, op.Share.HeldUntil)

@@ -26,6 +26,7 @@ type world struct {
 	model *model.Server
 	r     *rand.Rand
 	slow  *rand.Rand // says which syncs of a turn take long
+	tools *rand.Rand // says what is done between two processes
 	disk  *simulated.Disk
 
 	s       *storage.Store // nil: it did not start
@@ -75,7 +76,7 @@ type world struct {
 
 type figures struct {
 	seeds, ops, turns, commands, calls, cuts, kills, faults, starts, full, ahead, slow int64
-	unread, damaged, rotten, refused                                                   int64
+	unread, damaged, rotten, refused, verified, compacted, loaded, restored            int64
 	did                                                                                map[string]int
 }
 
@@ -390,13 +391,13 @@ func (w *world) room() {
 
 // simulate plays a seed.
 func simulate(run *simulated.Run, f *figures) {
-	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}, named: map[uint32]string{}}
+	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), tools: rand.New(rand.NewPCG(run.Seed, 9)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}, named: map[uint32]string{}}
 	f.seeds++
 	w.drawSwarm()
 	w.options = storage.Options{Stepped: w.wait, Window: pick(w, int64(16<<10), 64<<10, 256<<10), Sync: w.drawSync()}
 	w.come = map[uint64]*model.Server{0: w.model.Clone()}
 	w.must("a folder", os.MkdirAll(w.at(""), 0o700))
-	w.mount()
+	w.mount(w.r)
 	defer func() {
 		w.disk.Freeze()
 		w.giveUp()
@@ -424,7 +425,7 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("no client has sent %s", word)
 		}
 	}
-	if f.seeds >= 100 && min(f.cuts, f.kills, f.faults, f.full, f.ahead, f.slow, f.unread, f.damaged) == 0 {
+	if f.seeds >= 100 && min(f.cuts, f.kills, f.faults, f.full, f.ahead, f.slow, f.unread, f.damaged, f.verified, f.compacted, f.loaded, f.restored) == 0 {
 		t.Error("something never happens")
 	}
 	t.Logf("%+v in %v", f, time.Since(begun).Round(time.Millisecond))

@@ -100,9 +100,9 @@ func (w *world) drawFate(within int64) {
 
 func (w *world) at(name string) string { return filepath.Join(w.Root, "disk", name) }
 
-func (w *world) mount() {
+func (w *world) mount(r *rand.Rand) {
 	var err error
-	w.disk, err = simulated.Mount(filepath.Join(w.Root, "disk"), w.r.Uint64())
+	w.disk, err = simulated.Mount(filepath.Join(w.Root, "disk"), r.Uint64())
 	w.must("a mount", err)
 	w.disk.Hook = w.hook
 }
@@ -139,7 +139,7 @@ func (w *world) restart() {
 		w.suspect = false
 		w.disk.Unmount()
 		w.must("what is left", errors.Join(os.RemoveAll(w.at("")), os.Rename(w.left, w.at(""))))
-		w.mount()
+		w.mount(w.r)
 		w.least = w.durable
 	}
 	if w.least < w.acked {
@@ -151,6 +151,7 @@ func (w *world) restart() {
 	if w.r.IntN(6) == 0 {
 		w.options.Sync = w.drawSync()
 	}
+	w.offline()
 	w.start(!clean)
 }
 
@@ -239,11 +240,21 @@ func (w *world) start(crash bool) {
 		name := model.Key(q.Database, string(q.Name))
 		w.defined[name], w.named[q.ID] = q.ID, name
 	}
+	w.reads(state)
 	w.model.Restart(now, next, low, crash)
 	w.model.Spent(control.Time)
 	w.come = map[uint64]*model.Server{control.Batch: w.model.Clone()}
 	w.acked, w.durable, w.onDisk = control.Batch, control.Batch, w.model.Changes()
 	w.serve(seen, state)
+}
+
+// reads notes which names queues have: a batch that is gone may have renamed one.
+func (w *world) reads(state *recovery.State) {
+	for _, q := range state.Queues {
+		name := model.Key(q.Database, string(q.Name))
+		maps.DeleteFunc(w.defined, func(_ string, id uint32) bool { return id == q.ID })
+		w.defined[name], w.named[q.ID] = q.ID, name
+	}
 }
 
 // serve begins the loop, perhaps under another clock than the start.
