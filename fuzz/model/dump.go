@@ -54,6 +54,16 @@ func (s *Server) Compacted(now int64, there map[int64]bool) string {
 	return ""
 }
 
+// Outlived is a moment when a packet is claimed that has expired long before; 0: there is none.
+func (s *Server) Outlived() (at int64) {
+	for _, p := range s.packets {
+		if last := p.until - 1; p.state == claimed && p.expiry != 0 && last > p.expiry+6*60_000 {
+			at = max(at, last)
+		}
+	}
+	return at
+}
+
 // Dumped is what a dump of the moment of the last start has: a line for each record, sorted.
 func (s *Server) Dumped() (lines []string) {
 	add := func(kind string, f Map) { f["type"] = kind; lines = append(lines, Line(f)) }

@@ -26,7 +26,7 @@ import (
 // offline runs the commands for a folder that nobody serves, between two processes. They work on a
 // copy, which the next process may start on. What they draw nobody else does.
 func (w *world) offline() {
-	if planted() != "" || w.tools.IntN(4) > 0 { // the seeds of mutants are without
+	if planted() != "" || w.tools.IntN(3) > 0 { // the seeds of mutants are without
 		return
 	}
 	if _, err := os.Stat(w.at("data/format")); err != nil { // no process has come far enough
@@ -40,7 +40,11 @@ func (w *world) offline() {
 	o.verify(o.dir)
 	text, packed := o.dump(o.dir)
 	w.f.verified++
-	switch w.tools.IntN(5) {
+	what := w.tools.IntN(5)
+	if at := o.was.Outlived(); at > o.now && w.tools.IntN(2) == 0 {
+		o.now, what = at, 0 // its clock is ahead
+	}
+	switch what {
 	case 0:
 		w.f.compacted++
 		o.compact()
