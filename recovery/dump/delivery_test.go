@@ -22,6 +22,17 @@ func TestADumpHasAnExpiredPacketWhoseLeaseRuns(t *testing.T) {
 	}
 }
 
+// QRUN leaves the moment of the push in the record of the packet. After a load under a clock that
+// was ahead the packet must not wait for it again.
+func TestADumpForgetsTheDelayOfWhatWasRunAlsoUnderAClockThatIsAhead(t *testing.T) {
+	s := recoverytest.Many(1)
+	s.Stored[0].Packet.NotBefore = recoverytest.Later - 1
+	s.Try(content.Delivery{Identity: s.Stored[0].ID.Seq, State: content.Ready})
+	if got, _ := dumpOf(t, s, Options{}); !bytes.Contains(got, []byte(`"state":"ready"`)) || bytes.Contains(got, []byte("not_before")) {
+		t.Errorf("dump %s has the delay of the push", got)
+	}
+}
+
 func TestADumpEndsAtADeliveryStateThatCannotBeLoadedUnlessItSalvages(t *testing.T) {
 	const name = "9223372036854775809" // of a dead packet
 	for what, c := range map[string]struct {

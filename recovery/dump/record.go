@@ -323,8 +323,9 @@ func packetRecord(queue []byte, id content.PacketID, p *content.Packet, d *Deliv
 	tried, until := content.Ready, p.NotBefore
 	if d != nil {
 		tried, until = d.State, d.Until
-		// A packet that QRUN has moved before its moment has only the delivery state.
-		if p.NotBefore > now && (d.State == content.Claimed || p.NotBefore > d.Until) {
+		// A packet that QRUN has moved before its moment has only the delivery state. One that was never
+		// claimed would have none, and that moment again, under a clock that is put back.
+		if before := p.NotBefore > d.Until; p.NotBefore > now && (d.State == content.Claimed || before) || before && d.Token == 0 {
 			r.NotBefore = 0
 		}
 		r.Attempts, r.Until, r.Token = uint64(d.Attempts), millis(d.Until), sequence(d.Token)
