@@ -64,6 +64,7 @@ var rules = map[string]rule{
 	"MSET": {mset, 0, "", true}, "MSETNX": {msetnx, 0, "", true}, "APPEND": {setrange, 0, isString, true}, "SETRANGE": {setrange, 0, isString, true},
 	"STRLEN": {getrange, 0, isString, false}, "GETRANGE": {getrange, 0, isString, false}, "SUBSTR": {getrange, 0, isString, false},
 	"INCR": {incr, 0, isString, true}, "DECR": {incr, 0, isString, true}, "INCRBY": {incr, 0, isString, true}, "DECRBY": {incr, 0, isString, true},
+	"INCRBYFLOAT": {incrbyfloat, 0, isString, true}, "HINCRBYFLOAT": {hincrbyfloat, 0, isHash, true}, "SCAN": {scan, 0, "", false}, "HSCAN": {scan, 0, isHash, false},
 	"HSET": {hset, 0, isHash, true}, "HMSET": {hset, 0, isHash, true}, "HSETNX": {hset, 0, isHash, true}, "HINCRBY": {hincrby, 0, isHash, true},
 	"HGET": {hget, 0, isHash, false}, "HMGET": {hget, 0, isHash, false}, "HEXISTS": {hget, 0, isHash, false}, "HSTRLEN": {hget, 0, isHash, false},
 	"HGETALL": {hall, 0, isHash, false}, "HKEYS": {hall, 0, isHash, false}, "HVALS": {hall, 0, isHash, false}, "HLEN": {hall, 0, isHash, false}, "HDEL": {hdel, 0, isHash, false},

@@ -12,6 +12,8 @@
 //	names.go   what a name stands for, and until when
 //	strings.go strings
 //	hash.go    hashes
+//	float.go   numbers with decimals
+//	scan.go    scans, and patterns
 //	list.go    lists
 //	wait.go    who waits, and whose turn it is
 //	share.go   shares of queues, and what they have of their own

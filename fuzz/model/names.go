@@ -2,7 +2,6 @@ package model
 
 import (
 	"maps"
-	"path"
 	"slices"
 	"strings"
 )
@@ -266,7 +265,7 @@ func keys(s *Server, c call) any {
 	}
 	all := Bag{}
 	for _, name := range s.names(s.conns[c.conn].db, kind) {
-		if fits, _ := path.Match(pattern, name[1:]); fits {
+		if like(pattern, name[1:]) {
 			all = append(all, name[1:])
 		}
 	}

@@ -21,6 +21,12 @@ type Set []Map
 // Bag is elements in any order.
 type Bag []any
 
+// Among is some of some elements, in any order.
+type Among []any
+
+// Onward is a cursor that is not at the end.
+type Onward struct{}
+
 // OneOf is one of some replies.
 type OneOf []any
 
@@ -63,6 +69,12 @@ func Same(got, want any) error {
 		for _, v := range want {
 			fits = fits && slices.Contains(list, v)
 		}
+	case Among:
+		list, ok := got.([]any)
+		fits = ok && !slices.ContainsFunc(list, func(v any) bool { return !slices.Contains(want, v) })
+	case Onward:
+		text, ok := got.(string)
+		fits = ok && text != "0"
 	case Map:
 		return sameMap(Pairs(got), want, true)
 	case Some:

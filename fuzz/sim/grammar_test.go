@@ -190,7 +190,11 @@ func (d *drawing) value(word string) (v string) {
 	case "cursor", "c":
 		return "0"
 	case "pattern":
-		return "*"
+		return pick(d.world, "*", "*", "?1", "[^h]*")
+	case "type":
+		return pick(d.world, "string", "hash", "list")
+	case "x":
+		return pick(d.world, "0.1", "-2.5", "1e3", "7", "x")
 	}
 	return word // a choice of the row in lower case
 }
