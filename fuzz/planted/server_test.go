@@ -15,13 +15,13 @@ func serverBugs() []Bug {
 // keyspaceBugs are of strings, hashes, names, expiries and databases.
 func keyspaceBugs() []Bug {
 	return []Bug{
-		{"a string that is set anew keeps its expiry", "../broker/strings.go", "broker TestKeyspaceDoesWhatMapsDo",
+		{"a string that is set anew keeps its expiry", "../broker/strings.go", "fuzz/sim TestSimulation -sim.seed=1",
 			"m.names.SetExpiry(k, expiry)\n", "if expiry != 0 {\n\t\tm.names.SetExpiry(k, expiry)\n\t}\n"},
-		{"a patch takes the expiry from a string", "../broker/strings.go", "broker TestKeyspaceDoesWhatMapsDo",
+		{"a patch takes the expiry from a string", "../broker/strings.go", "fuzz/sim TestSimulation -sim.seed=1",
 			"m.patched = patch(", "m.names.SetExpiry(k, 0)\n\tm.patched = patch("},
-		{"a renamed string loses its expiry", "../index/keyspace/directory.go", "broker TestKeyspaceDoesWhatMapsDo",
+		{"a renamed string loses its expiry", "../index/keyspace/directory.go", "fuzz/sim TestSimulation -sim.seed=12",
 			"value.fields\n\td.SetExpiry(e, value.expiry)", "value.fields"},
-		{"a renamed string is not written", "../broker/names.go", "broker TestKeyspaceDoesWhatMapsDo",
+		{"a renamed string is not written", "../broker/names.go", "fuzz/sim TestSimulation -sim.seed=1",
 			"m.putHead(e)\n\t\tm.changedName(e)", "m.changedName(e)"},
 		{"a name lasts a millisecond too long", "../broker/names.go", "",
 			"e.Expiry() <= m.tx.now {\n\t\tm.deleteNamed", "e.Expiry() < m.tx.now {\n\t\tm.deleteNamed"},

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ func fill(c *conn, name string, n int) {
 	args := []string{"RPUSH", name}
 	for i := range n {
 		if args = append(args, strconv.Itoa(i)); len(args) == 2000 || i == n-1 {
-			if r := c.do(args...); r.String() != number(i+1) {
+			if r := c.do(args...); r.String() != fmt.Sprint(":", i+1) {
 				c.t.Fatalf("RPUSH: %s, want %d", r, i+1)
 			}
 			args = args[:2]

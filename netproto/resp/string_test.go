@@ -16,7 +16,7 @@ func TestAValueThatIsRefusedBehindALargeOneHasOneReply(t *testing.T) {
 		if r := c.do(args...); r.kind != '-' {
 			t.Fatalf("%s k of %d bytes: %.100s, want an error", args[0], len(tooLarge), r)
 		}
-		if r := c.do("STRLEN", "k"); r.String() != number(2000) {
+		if r := c.do("STRLEN", "k"); r.String() != ":2000" {
 			t.Fatalf("STRLEN behind %s: %.100s, want 2000", args[0], r)
 		}
 	}
@@ -29,7 +29,7 @@ func TestNamesThatDoNotExistNeedNoRoomToBeDeleted(t *testing.T) {
 	for range 20_000 {
 		args = append(args, "nix")
 	}
-	if r := c.do(append(args, "k")...); r.String() != number(1) {
+	if r := c.do(append(args, "k")...); r.String() != ":1" {
 		t.Errorf("DEL of 20000 names and k: %s, want 1", r)
 	}
 }
