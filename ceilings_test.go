@@ -47,7 +47,7 @@ func ceilings() map[string]ceiling {
 		"fuzz/planted":                {365, 520},
 		"fuzz/redis":                  {22, 3661},
 		"fuzz/redissuite":             {7, 217},
-		"fuzz/sim":                    {22, 2905},
+		"fuzz/sim":                    {23, 3093},
 		"fuzz/soak":                   {11, 1644},
 		"fuzz/suite":                  {149, 48},
 		"fuzz/wire":                   {7, 1377},
