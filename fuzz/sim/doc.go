@@ -12,6 +12,7 @@
 //	client_test.go  clients, and what they get
 //	start_test.go   starts, and the ends of processes
 //	offline_test.go commands for the folder, between two processes
+//	manual_test.go  the examples of COMMANDS.md
 //	damage_test.go  reads that fail, and bits that change
 //	mutant_test.go  mutants, and the seeds that find them
 //	seen_test.go    what is seen of a server: commands in their order, batches, what is swept

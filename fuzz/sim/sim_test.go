@@ -389,8 +389,8 @@ func (w *world) room() {
 	w.disk.Room(w.disk.Used() + w.r.Int64N(2<<20))
 }
 
-// simulate plays a seed.
-func simulate(run *simulated.Run, f *figures) {
+// newWorld makes a disk, without a server. What it has ends with leave.
+func newWorld(run *simulated.Run, f *figures) *world {
 	w := &world{Run: run, model: model.New(), r: rand.New(rand.NewPCG(run.Seed, 3)), slow: rand.New(rand.NewPCG(run.Seed, 5)), tools: rand.New(rand.NewPCG(run.Seed, 9)), f: f, clients: map[string]*client{}, ports: 1000, drawn: map[string]bool{}, defined: map[string]uint32{}, named: map[uint32]string{}}
 	f.seeds++
 	w.drawSwarm()
@@ -398,11 +398,20 @@ func simulate(run *simulated.Run, f *figures) {
 	w.come = map[uint64]*model.Server{0: w.model.Clone()}
 	w.must("a folder", os.MkdirAll(w.at(""), 0o700))
 	w.mount(w.r)
-	defer func() {
-		w.disk.Freeze()
-		w.giveUp()
-		w.disk.Unmount()
-	}()
+	return w
+}
+
+// leave gives the world up.
+func (w *world) leave() {
+	w.disk.Freeze()
+	w.giveUp()
+	w.disk.Unmount()
+}
+
+// simulate plays a seed.
+func simulate(run *simulated.Run, f *figures) {
+	w := newWorld(run, f)
+	defer w.leave()
 	if w.chance(3) {
 		w.drawFate(25)
 	}
