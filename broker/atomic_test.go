@@ -134,6 +134,28 @@ func TestSubscribersGetWhatAnAtomicRunLeavesBehind(t *testing.T) {
 	}
 }
 
+func TestASubscriberGetsTheBestOfTwoQueuesThatChangeTogether(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	only, first := &inbox{}, &inbox{}
+	h.subscribe(h.b.Attach(first, groups), 1, "better")
+	h.subscribe(h.b.Attach(only, groups), 1, "worse", "better")
+	err := atomicCall(h.b, func(tx *broker.Tx) (err error) {
+		for i, queue := range []string{"worse", "better", "better"} {
+			p := broker.PushRequest{Queue: []byte(queue), Priority: uint32(9 - i), Key: []byte(fmt.Sprint(i)), Payload: []byte(fmt.Sprint(i))}
+			err = errors.Join(err, pushError(tx.Push(p)))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	if got := fmt.Sprint(first.got, only.got); got != "[[2]] [[1]]" {
+		t.Fatalf("who is ready longest, and who subscribes to both, got %s, want 2 and 1", got)
+	}
+}
+
 func TestPopsThatEmptyListsWhichExpireFitIntoABatch(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

@@ -106,6 +106,11 @@ func (m *Machine) deliver(w *waiters) {
 			}
 		case m.pauseIfBehind(c):
 		default:
+			if q := m.bestQueue(c); q != nil && q != w.queue && q.waiters.marked { // it gets the best of all, in its turn
+				q.waiters.marked = false
+				m.deliver(q.waiters)
+				continue
+			}
 			m.give(w.queue, c)
 		}
 	}

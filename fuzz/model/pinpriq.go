@@ -126,9 +126,8 @@ func shownAs(p *packet) string {
 func Shown(key, payload string) string { return fmt.Sprintf("%q: %s", key, payload) }
 
 // Delivered says what is wrong with a delivery to a subscriber, which takes its packets: the best
-// of all its queues, if nobody has waited longer who takes it. Where more than one queue may have
-// changed, it may be the best of any of them.
-func (s *Server) Delivered(client string, got any, one bool) error {
+// of all its queues, if nobody has waited longer who takes it.
+func (s *Server) Delivered(client string, got any) error {
 	o := s.connOf(client)
 	var best [][]*packet
 	for _, queue := range o.queues {
@@ -140,12 +139,11 @@ func (s *Server) Delivered(client string, got any, one bool) error {
 		return fmt.Errorf("it delivers %v, want nothing", got)
 	}
 	slices.SortFunc(best, func(a, b []*packet) int { return newestFirst(a[0], b[0]) })
-	at := max(0, slices.IndexFunc(best, func(list []*packet) bool { return !one && Same(got, shownAll(list)) == nil }))
 	for name, k := range s.conns {
-		if w := k.wait; w != nil && !w.push && w.since < o.since && slices.Contains(w.names, best[at][0].queue) && s.served(name, best[at][0].queue) {
+		if w := k.wait; w != nil && !w.push && w.since < o.since && slices.Contains(w.names, best[0][0].queue) && s.served(name, best[0][0].queue) {
 			return fmt.Errorf("it delivers %v, and %s has waited longer", got, name)
 		}
 	}
 	s.ready(o, -1)
-	return Same(got, s.takeAll(best[at]))
+	return Same(got, s.takeAll(best[0]))
 }

@@ -171,11 +171,10 @@ func (v *visit) Deliver(packets []broker.Packet) {
 	got, n := v.door.reply(v.peer.Out[from:])
 	w.note("%s gets %.100q", v.c.name, lazy{got})
 	w.model.Shown(got)
-	if w.sliced() && w.model.Clone().Delivered(v.c.name, got, false) != nil {
+	if w.sliced() && w.model.Clone().Delivered(v.c.name, got) != nil {
 		w.slice(w.serving.client()) // it has brought what this one gets
 	}
-	_, small := w.serving.(*visit)
-	if err := w.model.Delivered(v.c.name, got, small); err != nil {
+	if err := w.model.Delivered(v.c.name, got); err != nil {
 		w.Fatalf("%s: %v\nThe model has\n%s", v.c.name, err, w.model.Dump())
 	}
 	w.f.did[v.door.Name()+" delivery"]++
