@@ -258,3 +258,12 @@ func (s *Server) IDs(queue string) (all []string) {
 	}
 	return all
 }
+
+// Holds are the packets of a queue. With false are those that are done.
+func (s *Server) Holds(queue string) map[int64]bool {
+	all := map[int64]bool{}
+	for _, p := range s.all(queue) {
+		all[p.id] = p.state != done
+	}
+	return all
+}

@@ -16,6 +16,7 @@
 //	damage_test.go  reads that fail, and bits that change
 //	mutant_test.go  mutants, and the seeds that find them
 //	seen_test.go    what is seen of a server: commands in their order, batches, what is swept
+//	tail_test.go    what who tails a queue is told
 //	wire_test.go    commands as bytes, and replies
 //	small_test.go   clients of the small protocols, and what is seen of their sessions
 //	pinpriq_test.go     requests of pinpriq

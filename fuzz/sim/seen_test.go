@@ -40,6 +40,7 @@ type session struct {
 }
 
 func (s *session) Serve(tx *broker.Tx, buf []byte) (n int, stop netproto.Stop, err error) {
+	s.w.tailAll(tx)
 	s.w.serving, s.from = s, len(s.peer.Out)
 	n, stop, err = s.Session.Serve(tx, buf)
 	s.w.serving = nil

@@ -71,6 +71,8 @@ type world struct {
 	op      int                      // the number of the operation
 	notes   []note                   // what happened last
 
+	tails map[string]*tail // by queue; nil: none is tailed yet
+
 	f *figures
 }
 
@@ -148,6 +150,9 @@ func (w *world) turn() {
 		w.Fatalf("after a turn there waits %s\nThe model has\n%s", text, w.model.Dump())
 	}
 	w.collect()
+	if err == nil && !w.dead && !w.stuck && w.model.Changes() == w.onDisk && w.loose == nil {
+		w.compareTails()
+	}
 	if err != nil {
 		w.note("the loop ends: %v", err)
 		if w.ended = true; !w.within(err) {

@@ -264,11 +264,12 @@ func (w *world) serve(s store, state *recovery.State) {
 		w.drawSkew()
 	}
 	w.s.GoBy(w.wall)
-	w.turns, w.stood, w.runs = 0, 0, 0
+	w.turns, w.stood, w.runs, w.tails = 0, 0, 0, nil
 	begun := w.wall() - time.Now().UnixMilli() // from which the steady clock goes on
 	w.loop = netproto.NewStepped(broker.New(s, state, broker.Options{Cache: 1 << 16}), s, netproto.LoopConfig{
 		Clock:  func() int64 { w.turnAt = w.wall(); return w.turnAt },
 		Steady: func() int64 { w.turnSteady = begun + time.Now().UnixMilli(); return w.turnSteady },
+		Tell:   w.hear,
 	})
 	w.server = netproto.NewServer(nil, netproto.Config{Protocol: protocol{resp.New(resp.Config{}), w}, Loop: w.loop.Loop})
 	w.openDoors()
