@@ -462,3 +462,50 @@ func TestLongNamesThatAreAwaitedLeaveRoomForOthers(t *testing.T) {
 		return nil
 	})
 }
+
+// patient is a blocked pop, or a claim, of which the test knows how it ended.
+type patient struct {
+	c      *broker.Conn
+	queues [][]byte
+	takes  broker.Selection
+	claims bool
+	ends   []string
+}
+
+// takeable is Takeable for what it takes. Of a queue without shares it may wait for one.
+func (p *patient) takeable(tx *broker.Tx, queue []byte) (int, error) {
+	n, err := tx.Takeable(queue, broker.Claiming(p.takes, p.claims))
+	if errors.Is(err, broker.ErrNoShares) && p.takes.Filter.Share != nil {
+		return 0, nil
+	}
+	return n, err
+}
+
+// isRefused says that a queue with some packets has no shares, of which it waits for one.
+func (p *patient) isRefused(tx *broker.Tx, some int) bool {
+	return slices.ContainsFunc(p.queues, func(q []byte) bool {
+		n, _ := tx.Takeable(q, broker.Selection{})
+		_, err := tx.Takeable(q, p.takes)
+		return errors.Is(err, broker.ErrNoShares) && n >= some
+	})
+}
+
+func (p *patient) Ready(tx *broker.Tx, queue []byte) {
+	if n, err := p.takeable(tx, queue); n == 0 || err != nil {
+		p.ends = append(p.ends, "woken for nothing")
+	}
+	if p.claims {
+		_ = reply(p.c)(tx.Claim(queue, broker.ClaimRequest{Selection: p.takes, Lease: 30}))
+	} else {
+		_ = reply(p.c)(tx.Pop(queue, p.takes))
+	}
+	p.ends = append(p.ends, "served")
+}
+
+func (p *patient) Expired(*broker.Tx) { p.ends = append(p.ends, "expired") }
+
+func (p *patient) Closed(tx *broker.Tx) {
+	if p.ends = append(p.ends, "told"); !tx.Drained(p.queues) && !p.isRefused(tx, 0) {
+		p.ends = append(p.ends, "told too early")
+	}
+}

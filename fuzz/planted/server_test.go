@@ -8,7 +8,7 @@ func serverBugs() []Bug {
 		keyspaceBugs(), listBugs(), waitBugs(), watchBugs(),
 		uniqueBugs(), filterBugs(), boundBugs(), claimBugs(),
 		startBugs(), shareBugs(), limitBugs(), strictBugs(),
-		groupBugs(), cursorBugs(), respBugs(),
+		groupBugs(), cursorBugs(), respBugs(), eventBugs(),
 	)
 }
 
@@ -99,9 +99,9 @@ func uniqueBugs() []Bug {
 			"tx.now+r.Window, id)", "tx.now+r.Window+1, id)"},
 		{"an id until a claim is held behind it", "../broker/unique.go", "broker TestAPacketThatMovesFreesItsIDWhenItIsClaimedAlsoAfterARestart",
 			"m.endUnique(q, p.Identity)\n\t\tm.ix.FreeUnique(p.ID)", "m.endUnique(q, p.Identity)"},
-		{"an id until a claim is not freed on disk", "../broker/unique.go", "broker TestTheWorkQueueDoesWhatTheModelDoes",
+		{"an id until a claim is not freed on disk", "../broker/unique.go", "fuzz/sim TestSimulation -sim.seed=25",
 			"m.endUnique(q, p.Identity)\n\t\tm.ix.FreeUnique(p.ID)", "m.ix.FreeUnique(p.ID)"},
-		{"an id does not move on disk", "../broker/unique.go", "broker TestTheWorkQueueDoesWhatTheModelDoes",
+		{"an id does not move on disk", "../broker/unique.go", "fuzz/sim TestSimulation -sim.seed=10",
 			"\t\tm.putUnique(to, p.Identity, m.unique(p), p.UntilClaim)\n", ""},
 		{"of two packets with one identity both hold the id (B7)", "../index/uniques.go", "index TestOfTwoPacketsWithOneIdentityOneHasTheID",
 			"if !x.forest.Insert(&u.tree, tree.Place{Priority: g, Seq: x.identity(id, e)}, id) {\n\t\tx.freeUnique(id, e)\n\t}", "x.mustInsert(&u.tree, tree.Place{Priority: g, Seq: x.identity(id, e)}, id)"},
@@ -137,5 +137,17 @@ func boundBugs() []Bug {
 			"if p.Priority-1 <= l.priority-1 ||", "if p.Priority-1 < l.priority-1 ||"},
 		{"a push drops no delayed packet", "../index/worst.go", "broker TestAFullQueueDropsItsWorstPackets",
 			"\t\t\trest.open(a.tree(Delayed))\n", ""},
+	}
+}
+
+// eventBugs are of what those who tail a queue are told.
+func eventBugs() []Bug {
+	return []Bug{
+		{"an acknowledgement is not told", "../broker/claim.go", "fuzz/sim TestSimulation -sim.seed=1",
+			"\tm.tail(q, p, EventAcked)\n", ""},
+		{"a packet is told to arrive where it left", "../broker/move.go", "fuzz/sim TestSimulation -sim.seed=2",
+			"m.tail(to, there, EventArrived)", "m.tail(q, there, EventArrived)"},
+		{"a queue that goes at once is not told", "../broker/drop.go", "fuzz/sim TestSimulation -sim.seed=1",
+			"\t\tm.tell(q, Event{Kind: EventPurged, Tail: true})\n", "\t\t_ = q\n"},
 	}
 }
