@@ -119,13 +119,13 @@ crash: ## kill -9 a loaded server CYCLES (10) times and check what it kept
 sweep: ## make SWEEP (400) system calls of stores and servers fail, harm files, and fill disks; SWEEP='400 -every': all calls
 	go test ./cmd/holdfast ./netproto/client ./recovery/load -run 'LongestPayload|PayloadsOfEverySize|KilledLoad|LongRecordsAmong' -sweep $(SWEEP) -timeout 0 -v
 	go test ./storage ./storage/journal ./storage/tables -run 'FailingCall|KillAtAnyCall|KillBeforeAnyCall|KilledAtAnyCall|RefusesInPart|DamageOfAnyFile|ADrainedDisk|ComeAndGo' -sweep $(SWEEP) -timeout 0 -v
-	go test ./fuzz/crash -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart|KilledCompaction|FlippedByte' -sweep $(SWEEP) -timeout 0 -v
-	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -run 'FailingCall|ThinDisk|DiskFull|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
+	go test ./fuzz/crash -run 'FailingCall|ThinDisk|DiskFull|PowerCut|RefusesInPart|KilledCompaction' -sweep $(SWEEP) -timeout 0 -v
+	HOLDFAST_GOROUTINES=1 go test ./fuzz/crash -run 'FailingCall|ThinDisk|DiskFull|PowerCut|RefusesInPart' -sweep $(SWEEP) -timeout 0 -v
 
-planted: ## have each planted bug found: by a test, by the harness that kills servers, or by a cell
+planted: ## have each planted bug found: by a test, by the simulation or by a cell; and some by the harness that kills servers
 	go test ./fuzz/planted ./fuzz/sim -run '^(TestPlantedBugsAreFound|TestMutantsAreFound)$$' -v
 	go test ./fuzz/planted -run '^TestBugsOfTheServerAreFound$$' -timeout 30m -v -args -planted.server
-	go test ./fuzz/crash -run HarnessCatchesPlantedBugs -every -timeout 30m -v
+	go test ./fuzz/crash -run HarnessCatchesPlantedBugs -v
 	go test ./fuzz/cluster -run '^TestPlantedBugsAreFound' -planted -timeout 0 -v
 
 redis-suite: ## run Redis's own tests, which are fetched, against the Redis protocol

@@ -75,7 +75,7 @@ from 120 attack make attack holds
 from 120 doors make doors
 from 120 redis-suite make redis-suite
 from 240 cells go test ./fuzz/cluster -run '^TestPlantedBugsAreFound' -planted -timeout 0 -v
-from 240 harness go test ./fuzz/crash -run HarnessCatchesPlantedBugs -every -timeout 0 -v
+part harness go test ./fuzz/crash -run HarnessCatchesPlantedBugs -timeout 0 -v
 from 240 celery-suite make celery-suite
 
 if ((${#failed[@]})); then

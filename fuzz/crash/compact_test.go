@@ -2,12 +2,15 @@ package crash
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -306,4 +309,38 @@ func oneIf(is bool) int {
 		return 1
 	}
 	return 0
+}
+
+// copyFolder copies a data folder without the reserve file. Zeros at the end of a file stay sparse.
+func copyFolder(t *testing.T, from string) string {
+	t.Helper()
+	to := t.TempDir()
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		case rel == "reserve":
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(to, rel)
+		if err := os.WriteFile(name, bytes.TrimRight(b, "\x00"), 0o600); err != nil {
+			return err
+		}
+		return os.Truncate(name, int64(len(b)))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
 }

@@ -7,13 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/holdfast-queue/holdfast/netproto/pinpriq"
 )
 
 // newRefusingDisk is a disk of some MiB that has room for all but some of its pages, each so many
@@ -56,12 +52,12 @@ func newRefusingDisk(t *testing.T, mib, first, apart int64, put func(mount strin
 // A disk that refuses a page of a table tells a sync only, and only once: what the table would have
 // replaced must still be there.
 func TestDiskThatRefusesInPartLosesNothing(t *testing.T) {
-	command, skipped := serve(build(t, "cmd/holdfast")), false
+	binary, skipped := build(t, "cmd/holdfast"), false
 	for try := 0; ; try++ { // a disk may refuse the journal, or what nothing takes
 		hit := false
 		ok := t.Run("", func(t *testing.T) {
 			defer func() { skipped = t.Skipped() }()
-			hit = refuseInPart(t, command)
+			hit = refuseInPart(t, binary)
 		})
 		if hit || skipped || !ok {
 			return
@@ -74,33 +70,20 @@ func TestDiskThatRefusesInPartLosesNothing(t *testing.T) {
 
 // refuseInPart loads a server until the disk refuses a page, and kills it. hit says that it was one
 // of a table.
-func refuseInPart(t *testing.T, command Command) (hit bool) {
+func refuseInPart(t *testing.T, binary string) (hit bool) {
 	const first, apart = 8 << 10, 10 << 10 // so that a table is not written at once; the first pages are left to small files
 	refusing := newRefusingDisk(t, 512, first+rand.Int64N(apart), apart, nil)
-	d := startDisk(t, refusing.mount, command)
-	d.size = pinpriq.MaxPayload
-	var load sync.WaitGroup
-	for n := range 4 {
-		load.Go(func() { d.pushAlong(n) })
-		load.Go(d.popAlong)
-	}
-	const enough = 20_000                                                                            // packets, of which the disk does not hold half
-	for begun := time.Now(); !hit && d.r.pushed.Load() < enough && time.Since(begun) < deadline/6; { // it may refuse the journal, and wait
-		select {
-		case <-d.r.server.Exited():
-			begun = time.Time{}
-		case <-time.After(time.Millisecond): // until the next look at the log
-		}
-		hit = strings.Contains(d.r.server.Log().String(), "cannot make table")
-	}
-	d.stopped.Store(true)
-	d.r.server.Kill()
-	load.Wait()
-	t.Logf("%d packets acknowledged, %d popped; it said of a table: %v; its log ends with:\n%s",
-		d.r.pushed.Load(), d.r.ops[ofPinpriq].Load(), hit, d.r.server.Log())
+	run := newFilling(t, binary, refusing.mount)
+	check(t, run.start())
+	check(t, run.load(func() {
+		run.until(func() bool {
+			hit = strings.Contains(run.server.Log().String(), "cannot make table")
+			return hit || run.refused.Load() > 0
+		})
+	}, false))
+	t.Logf("it said of a table: %v; its log ends with:\n%s", hit, run.server.Log())
 	refusing.grow()
-	d.start()
-	d.pushWorks(d.r.queues.byKind[standing][0])
-	d.check()
+	check(t, run.start())
+	roomAgain(t, run)
 	return hit
 }

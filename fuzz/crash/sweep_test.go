@@ -80,30 +80,24 @@ func (s *strace) disturb(pid int) (end func(), err error) {
 }
 
 // A system call of a loaded server fails. It goes on, or ends with exit code 1, and the next start
-// keeps all promises.
+// has all that was answered.
 func TestServerWithAFailingCallKeepsItsPromises(t *testing.T) {
-	binary := build(t, "cmd/holdfast")
-	t.Run("all protocols", func(t *testing.T) {
-		disturbed(t, binary, failures, Options{BoardClients: 2, RedisClients: 2, TaskClients: 2})
-	})
-	// A full disk refuses one command of a pipeline and takes the next. Here it ends the connection.
-	t.Run("with refusals", func(t *testing.T) { disturbed(t, binary, slices.Concat(failures, scarce), Options{}) })
-}
-
-func disturbed(t *testing.T, binary string, calls []string, o Options) {
-	s := &strace{t, inject.Strace(t), filepath.Join(t.TempDir(), "calls"), inject.Rand(t), calls, map[string]int{}}
-	o.Command = serveAll(binary, "always", "interval:5ms")
-	o.Data = filepath.Join(smallDisk(t, 192), "data") // windows are small, so each call is made soon
-	o.Cycles = max(inject.Runs()/8, 1)
-	o.Seed, o.Logf, o.Disturb = runSeed(), t.Logf, s.disturb
-	o.MinLoad, o.DrainEvery, o.KillsOnly, o.StopAtFinding = 500*time.Millisecond, 2, true, true
-	t.Logf("seed %d", o.Seed)
-	result, err := Run(o)
-	if err != nil {
-		t.Fatal(err)
+	s := &strace{t, inject.Strace(t), filepath.Join(t.TempDir(), "calls"), inject.Rand(t), slices.Concat(failures, scarce), map[string]int{}}
+	run := newTrial(serveAll(build(t, "cmd/holdfast"), "always", "interval:5ms"), filepath.Join(smallDisk(t, 192), "data"), runSeed(), t.Logf) // windows are small, so each call is made soon
+	run.harmed, run.depth = true, 1
+	t.Cleanup(run.kill)
+	cycles := max(inject.Runs()/4, 1)
+	for range cycles {
+		check(t, run.start())
+		end, err := s.disturb(run.server.cmd.Process.Pid)
+		check(t, err)
+		check(t, run.load(func() { run.wait(time.Second) }, false))
+		end()
+		if state := run.server.cmd.ProcessState; state.Exited() && state.ExitCode() != 1 {
+			t.Fatalf("it ended with %v; its log ends with:\n%s", state, run.server.Log())
+		}
 	}
-	for _, f := range result.Findings {
-		t.Error(f)
-	}
-	t.Logf("%d cycles, %v under load; calls failed: %v", result.Cycles, result.Load.Round(time.Millisecond), s.hits)
+	check(t, run.start())
+	run.server.Kill()
+	t.Logf("%d cycles, %d calls had a reply; calls failed: %v", cycles, run.calls.Load(), s.hits)
 }

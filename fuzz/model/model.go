@@ -3,6 +3,7 @@
 // Its rules are those of netproto/resp/COMMANDS.md. Commands for which it has none are a panic.
 //
 //	model.go   Server: its clock, its starts, its copies
+//	learn.go   numbers that only a server of its own tells
 //	packet.go  packets and their states
 //	queue.go   settings and counters of queues
 //	reply.go   replies, and whether two are the same

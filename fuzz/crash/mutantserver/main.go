@@ -17,10 +17,9 @@ import (
 
 func main() {
 	data := flag.String("data", "", "data folder")
-	barbershop := flag.String("barbershop", daemon.Off, "address to listen on for barbershop")
 	redis := flag.String("redis", daemon.Off, "address to listen on for the Redis protocol")
 	flag.Parse()
-	config := daemon.Config{Data: *data, Pinpriq: "127.0.0.1:0", Barbershop: *barbershop, Redis: *redis}
+	config := daemon.Config{Data: *data, Pinpriq: "127.0.0.1:0", Barbershop: daemon.Off, Redis: *redis}
 	if err := run(config, os.Getenv("MUTANT")); err != nil {
 		fmt.Fprintf(os.Stderr, "mutantserver: %v\n", err)
 		os.Exit(1)

@@ -8,12 +8,37 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
-
-	"github.com/holdfast-queue/holdfast/storage/inject"
 )
+
+// smallDisk mounts a file system of so many MiB and returns its folder. It skips the test if that
+// is not possible.
+func smallDisk(t *testing.T, mib int64) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("mounting a small file system needs root")
+	}
+	dir := t.TempDir()
+	image, mount := filepath.Join(dir, "image"), filepath.Join(dir, "mount")
+	file, err := os.Create(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(file.Truncate(mib<<20), file.Close(), os.Mkdir(mount, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"mkfs.ext4", "-q", "-F", image}, {"mount", "-o", "loop", image, mount}} {
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("%v is not possible here: %v: %s", command, err, out)
+		}
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", mount).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return mount
+}
 
 // thinDisk is a file system of more blocks than there is room for: a write that found a block may
 // fail when it is synced.
@@ -94,39 +119,4 @@ func (d *thinDisk) grow() {
 		d.t.Errorf("e2fsck: %v: %s", err, out)
 	}
 	d.attach()
-}
-
-func TestThinDiskThatRunsOutLosesNothing(t *testing.T) {
-	binary := build(t, "cmd/holdfast")
-	for range max(inject.Runs()/12, 1) {
-		t.Run("", func(t *testing.T) { runOut(t, serve(binary)) })
-	}
-}
-
-func runOut(t *testing.T, command Command) {
-	thin := newThinDisk(t)
-	d := startDisk(t, thin.mount, command)
-	d.size = 1000
-	var load sync.WaitGroup
-	for n := range 4 {
-		load.Go(func() { d.pushAlong(n) })
-		load.Go(d.popAlong)
-	}
-	select {
-	case <-d.r.server.Exited():
-		if code := d.r.server.cmd.ProcessState.ExitCode(); code != 1 || d.r.server.Log().Panicked {
-			t.Errorf("it ended with exit code %d; its log ends with:\n%s", code, d.r.server.Log())
-		}
-	case <-time.After(deadline):
-		t.Errorf("after %v and %d packets the disk has not run out", deadline, d.r.pushed.Load())
-	}
-	d.stopped.Store(true)
-	d.r.server.Kill()
-	load.Wait()
-	t.Logf("%d packets acknowledged, %d popped, %d pops without a reply; it said: %q",
-		d.r.pushed.Load(), d.r.ops[ofPinpriq].Load(), d.lost, d.r.server.Log().Failures)
-	thin.grow()
-	d.start()
-	d.pushWorks(d.r.queues.byKind[standing][0])
-	d.check()
 }

@@ -122,15 +122,6 @@ func (s *Server) dial(protocol string) (*link, error) {
 	return &link{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// dialToCheck is dial for a conversation that must end in time.
-func (s *Server) dialToCheck(protocol string) (*link, error) {
-	l, err := s.dial(protocol)
-	if err != nil {
-		return nil, err
-	}
-	return l, l.conn.SetDeadline(time.Now().Add(deadline))
-}
-
 // Log returns what the server has logged so far.
 func (s *Server) Log() Log {
 	s.mu.Lock()
