@@ -32,18 +32,6 @@ func newFilling(t *testing.T, binary, mount string) *trial {
 	return run
 }
 
-// until waits for something, for the end of the server, or for a minute.
-func (t *trial) until(is func() bool) {
-	for end := time.Now().Add(deadline); !is() && time.Now().Before(end); {
-		select {
-		case <-t.server.Exited():
-			is()
-			return
-		case <-time.After(time.Millisecond): // until the next look
-		}
-	}
-}
-
 // roomAgain empties a server, has it take packets again, kills it, and sees that they are there.
 func roomAgain(t *testing.T, run *trial) {
 	t.Helper()

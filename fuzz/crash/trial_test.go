@@ -101,6 +101,9 @@ func (t *trial) load(until func(), clean bool) error {
 	return errors.Join(append(errs, err)...)
 }
 
+// leastCalls is how many calls a load has, however long they take, up to a minute.
+const leastCalls = 100
+
 // run loads and ends a server so many times, and starts it once more.
 func (t *trial) run(cycles int, least, most time.Duration, stops bool) error {
 	for range cycles {
@@ -108,7 +111,12 @@ func (t *trial) run(cycles int, least, most time.Duration, stops bool) error {
 			return err
 		}
 		length := least + time.Duration(t.rng.Int64N(int64(most-least)+1))
-		if err := t.load(func() { t.wait(length) }, stops && t.rng.IntN(4) == 0); err != nil {
+		from := t.calls.Load()
+		loaded := func() {
+			t.wait(length)
+			t.until(func() bool { return t.calls.Load() >= from+leastCalls })
+		}
+		if err := t.load(loaded, stops && t.rng.IntN(4) == 0); err != nil {
 			return err
 		}
 	}
@@ -131,6 +139,18 @@ func (t *trial) wait(length time.Duration) {
 	select {
 	case <-t.server.Exited():
 	case <-time.After(length): // the moment is what is tested
+	}
+}
+
+// until waits for something, for the end of the server, or for a minute.
+func (t *trial) until(is func() bool) {
+	for end := time.Now().Add(deadline); !is() && time.Now().Before(end); {
+		select {
+		case <-t.server.Exited():
+			is()
+			return
+		case <-time.After(time.Millisecond): // until the next look
+		}
 	}
 }
 
