@@ -39,7 +39,7 @@ func ceilings() map[string]ceiling {
 		"cmd/workshop/loadgen":        {1945, 1053},
 		"fuzz":                        {13, 1307},
 		"fuzz/cluster":                {18, 2824},
-		"fuzz/crash":                  {23, 2044},
+		"fuzz/crash":                  {23, 2037},
 		"fuzz/crash/mutant":           {902, 0},
 		"fuzz/crash/mutantserver":     {39, 0},
 		"fuzz/doors":                  {17, 2214},

@@ -51,13 +51,6 @@ func build(t *testing.T, command string) string {
 	return name
 }
 
-// serve starts the real binary, with the Redis protocol.
-func serve(binary string) Command {
-	return func(data string) *exec.Cmd {
-		return exec.Command(binary, "serve", "--data", data, "--pinpriq", "127.0.0.1:0", "--barbershop", "off", "--redis", "127.0.0.1:0", "--admin", "off", loop())
-	}
-}
-
 // serveAll starts the real binary with all listeners, in one sync mode after the other. A kill may
 // lose nothing in any of them.
 func serveAll(binary string, modes ...string) Command {

@@ -41,15 +41,15 @@ func roomAgain(t *testing.T, run *trial) {
 			check(t, w.once(call{{"DEL", w.of(name)}}))
 		}
 	}
-	for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) { // between two attempts
-		w := run.workers[0]
+	w, fits := run.workers[0], false
+	run.until(func() bool {
 		before := w.refused
-		if check(t, w.once(call{w.push("jobs")})); w.refused == before {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("pushes are still refused; the log ends with:\n%s", run.server.Log())
-		}
+		check(t, w.once(call{w.push("jobs")}))
+		fits = w.refused == before
+		return fits
+	})
+	if !fits {
+		t.Fatalf("pushes are still refused; the log ends with:\n%s", run.server.Log())
 	}
 	run.server.Kill()
 	check(t, run.start())
