@@ -31,6 +31,11 @@ func (s *Server) Loaded(now int64) *Server {
 		}
 	}
 	c.packets = slices.DeleteFunc(c.packets, func(p *packet) bool { return p.over })
+	for _, p := range c.packets {
+		if c.nameOf(p.origin) == "" { // a dump has the name
+			p.origin = 0
+		}
+	}
 	c.windows = slices.DeleteFunc(c.windows, func(w window) bool { return w.over })
 	maps.DeleteFunc(c.values, func(_ string, v value) bool { return v.expiry != 0 && v.expiry <= now })
 	return c
