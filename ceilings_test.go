@@ -37,7 +37,7 @@ func ceilings() map[string]ceiling {
 		"cmd/terminal/terminaltest":   {37, 0},
 		"cmd/workshop":                {2254, 563},
 		"cmd/workshop/loadgen":        {1945, 1053},
-		"fuzz":                        {13, 1307},
+		"fuzz":                        {12, 883},
 		"fuzz/cluster":                {18, 2824},
 		"fuzz/crash":                  {23, 2037},
 		"fuzz/crash/mutant":           {902, 0},

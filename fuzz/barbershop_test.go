@@ -333,6 +333,9 @@ func boardLines(input []byte) []byte {
 	return out.Bytes()
 }
 
+// longWait is how long a server may take for anything.
+const longWait = 5 * time.Second
+
 // FuzzBoard sends streams in pieces: the input itself, or lines made of it. It compares every byte
 // of the answers with the model, before and after a restart.
 func FuzzBoard(f *testing.F) {
