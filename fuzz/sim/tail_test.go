@@ -43,7 +43,7 @@ func (w *world) hear(events []broker.Event) {
 				w.Fatalf("packet %d comes to %s a second time", id, e.Queue)
 			}
 			t.packets[id] = true
-		case e.Kind == broker.EventMoved && e.To == "":
+		case e.Kind == broker.EventMoved && e.To == "" && w.model.Holds("0" + e.Queue)[id]: // else to the queue without a name
 		case e.Kind == broker.EventMoved, goes[e.Kind]:
 			delete(t.packets, id)
 		case !t.packets[id] && !t.unknown:
