@@ -311,17 +311,17 @@ func TestAMergeThatMayGiveNothingTakesNoRoomOfTheJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		settled(t, s)
-		if err := s.journal.SetSpares(1); err != nil {
+		if err := s.journal.SetSpares(3); err != nil {
 			t.Fatal(err)
 		}
-		_, spares := s.journal.Size()
+		_, spares := s.journal.Size() // the store may just make one more
 		if s.tight.Store(asked); s.mayPay() != asked {
 			t.Errorf("asked for room: %v; it may pay: %v", asked, s.mayPay())
 		}
 		if _, _, err := s.mergeOnce(s.ctx, true); !errors.Is(err, ErrFull) {
 			t.Fatalf("it merges without room: %v", err)
 		}
-		if _, has := s.journal.Size(); (has == spares) != asked || s.mayPay() {
+		if _, has := s.journal.Size(); (has >= spares) != asked || s.mayPay() {
 			t.Errorf("asked for room: %v; the journal has %d bytes to spare, had %d; it may pay: %v", asked, has, spares, s.mayPay())
 		}
 	}
