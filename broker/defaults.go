@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"bytes"
-
 	"github.com/holdfast-queue/holdfast/index"
 )
 
@@ -172,17 +170,21 @@ func (m *Machine) endPauses(q *queue) {
 	m.changed(q)
 }
 
-// defaultsOf returns the defaults of a name, nil for DefaultSettings. Where they make the queue its
-// own dead-letter queue, it has none.
+// defaultsOf returns the defaults of a name, nil for DefaultSettings.
 func (m *Machine) defaultsOf(name string) *Settings {
 	if m.defaults == nil {
 		return nil
 	}
-	s := m.defaults(name)
-	if s != nil && bytes.Equal(s.DeadLetter, []byte(name)) {
-		own := *s
-		own.DeadLetter = nil
-		return &own
+	return withoutItself(m.defaults(name), name)
+}
+
+// withoutItself returns the settings of a name with no dead-letter queue, where they make the queue
+// its own.
+func withoutItself(s *Settings, name string) *Settings {
+	if s == nil || string(s.DeadLetter) != name {
+		return s
 	}
-	return s
+	own := *s
+	own.DeadLetter = nil
+	return &own
 }

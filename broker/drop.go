@@ -133,6 +133,7 @@ func (m *Machine) renameQueue(q *queue, name []byte) {
 	} else if other != nil {
 		m.release(other)
 	}
+	q.own = withoutItself(q.own, string(name))
 	m.setName(q, m.names.Make(old.Database(), name))
 	if q.tailed {
 		m.tell(q, Event{Kind: EventArrived, Tail: true})

@@ -55,9 +55,7 @@ func (tx *Tx) ForceSettings(name []byte, s Settings) error {
 func (tx *Tx) setSettings(name []byte, s Settings, force bool) error {
 	m := tx.m
 	if len(s.DeadLetter) > 0 && string(s.DeadLetter) == string(name) {
-		if q := m.queueNamed(name); q == nil || string(settingsOf(q).DeadLetter) != string(name) { // a RENAME may have made it so
-			return ErrOwnDeadLetter
-		}
+		return ErrOwnDeadLetter
 	}
 	if err := checkName(s.DeadLetter, 0); err != nil {
 		return fmt.Errorf("dead-letter queue: %w", err)

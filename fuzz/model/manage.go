@@ -44,7 +44,7 @@ func qset(s *Server, c call) any {
 		}
 		q.set(c.words[at], c.words[at+1])
 	}
-	if q.backoffMin > q.backoffMax || q.deadLetter != "" && q.deadLetter == c.words[1] && q.deadLetter != was.deadLetter || q.onDead == "hold" && q.deadLetter != "" {
+	if q.backoffMin > q.backoffMax || q.deadLetter != "" && q.deadLetter == c.words[1] || q.onDead == "hold" && q.deadLetter != "" {
 		return Err("ERR")
 	}
 	if q.shareBy == none && (q.shareMax > 0 && q.shareMax != was.shareMax || q.boundShare > 0 && q.boundShare != was.boundShare || q.shareRate != none && q.shareRate != was.shareRate) {

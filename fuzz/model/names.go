@@ -156,6 +156,9 @@ func (s *Server) rename(from, to string) {
 		}
 	}
 	q := *s.make(from)
+	if q.deadLetter == to[1:] {
+		q.deadLetter = ""
+	}
 	delete(s.queues, from)
 	s.queues[to] = &q
 }

@@ -133,7 +133,7 @@ func (s *Server) tooOften(p *packet) bool {
 func (s *Server) die(p *packet, reason string) {
 	s.count(p.queue, died)
 	to := s.settings(p.queue).deadLetter
-	if to = p.queue[:1] + to; len(to) == 1 || to == p.queue || s.kind(to) != isNone && s.kind(to) != isList || s.admits(to, p) != nil {
+	if to = p.queue[:1] + to; len(to) == 1 || s.kind(to) != isNone && s.kind(to) != isList || s.admits(to, p) != nil {
 		p.back(s.now, reason)
 		p.state, p.goes = dead, s.kept(p)
 		return
