@@ -28,14 +28,14 @@ var themes = []theme{
 	{commands: "QPUSH QCLAIM QCLAIM QCLAIM BLPOP BLMOVE QPAUSE QACK RENAME", options: "BLOCK OR FILTER MATCH GROUP KEY NEWEST OLDEST TAG", waits: true},
 	{commands: "QPUSH QPUSH QPUSH QCLAIM QDEL QCANCEL QMOVE QPRIO QSHOW", options: "UNIQUE UNIQUE WINDOW UNTIL REPLACE TELL TTL DELAY",
 		settings: []string{"max-attempts 1 2", "dead-letter graves q2"}},
-	{commands: "QPUSH QPUSH QCLAIM QCLAIM QNACK QSHARES QSHARE QPEEK QSET", options: "KEY TAG COUNT SHARE WEIGHT HOLD", rules: true,
+	{commands: "QPUSH QPUSH QCLAIM QCLAIM QNACK QSHARES QSHARE QPEEK QSET", options: "KEY TAG COUNT WEIGHT", rules: true,
 		settings: []string{"share-by key key tag:kind no", "strict yes yes no", "share-max-claimed 0 1 2", "on-dead go-on hold"}},
-	{commands: "QPUSH QPUSH QCLAIM QCLAIM QACK QSHARE QPEEK QSHARES QSTAT", options: "KEY COUNT SHARE RATE COST MAX-CLAIMED", rules: true,
+	{commands: "QPUSH QPUSH QCLAIM QCLAIM QACK QSHARE QPEEK QSHARES QSTAT", options: "KEY COUNT MAX-CLAIMED", rules: true,
 		settings: []string{"share-by key", "rate no 2/1s 1/4s 2/1m", "share-rate no 2/1s 1/4s 1/20s", "rate-burst 0 1 2 5", "max-claimed 0 1 2", "share-max-claimed 0 1"}},
 	{commands: "LPUSH RPUSH RPUSH LREM LREM LTRIM LINSERT LSET LPOS LRANGE LMOVE LMPOP QPUSH", options: "PRIO COUNT", few: true,
 		settings: []string{"bound 0 5 10", "full reject drop"}},
-	{commands: "RENAME RENAME DEL EXPIRE PEXPIRE PEXPIREAT PERSIST SET GET MSET SETRANGE INCR HSET QPUSH QCLAIM QDROP TTL COPY", options: "TTL"},
-	{commands: "WATCH WATCH MULTI EXEC QPUSH SET LPUSH DEL QDEL EXPIRE QRUN", options: "DELAY TTL", few: true},
+	{commands: "RENAME RENAME DEL EXPIRE PEXPIRE PEXPIREAT PERSIST SET GET MSET SETRANGE INCR HSET QPUSH QCLAIM QDROP TTL", options: "TTL"},
+	{commands: "WATCH WATCH QPUSH SET LPUSH DEL QDEL EXPIRE QRUN", options: "DELAY TTL", few: true},
 	{commands: "QPUSH QPUSH QCLAIM QPEEK QLIST QPOP", options: "TAG TAG FILTER FILTER MATCH KEY COUNT", orders: true},
 	{commands: "QPUSH QMPUSH QPRIO QPRIO QRUN QPURGE QCLAIM QLIST QMOVE", options: "PRIO KEY GROUP TO STATE FILTER COUNT DELAY"},
 }
@@ -54,15 +54,11 @@ func (w *world) focus(r *rand.Rand) {
 func (s *swarm) bring() {
 	for _, name := range strings.Fields(s.theme.commands) {
 		for range 1 + len(s.commands)/24 {
-			if rows[name] != nil && name != "EXEC" && name != "MULTI" {
-				s.commands = append(s.commands, name)
-			}
+			s.commands = append(s.commands, name)
 		}
 	}
 	for word := range strings.FieldsSeq(s.theme.options) {
-		if _, is := s.options[word]; is && !unruled[word] {
-			s.options[word] = true
-		}
+		s.options[word] = true
 	}
 }
 
