@@ -140,9 +140,8 @@ func (w *world) turn() {
 	}
 	w.turning = false
 	if changes := w.model.Changes(); err == nil && !w.dead && !w.stuck && changes > w.onDisk {
-		now := w.turnAt // what comes and goes in a turn needs no batch
-		if got, want := w.model.Stored(now), w.come[w.acked].Stored(now); got != want {
-			w.Fatalf("there is no batch of what has changed: there is\n%s\nand batch %d has\n%s", got, w.acked, want)
+		if why := w.needsBatch(); why != "" {
+			w.Fatalf("there is no batch of what has changed: %s", why)
 		}
 		w.onDisk = changes
 	}
@@ -159,6 +158,16 @@ func (w *world) turn() {
 			w.Fatalf("the loop ended: %v", err)
 		}
 	}
+}
+
+// needsBatch says why what has changed since the last batch on the disk needs one, empty if it does
+// not: it came and went in one turn.
+func (w *world) needsBatch() string {
+	got, want := w.model.Stored(w.turnAt), w.come[w.acked].Stored(w.turnAt)
+	if got == want {
+		return ""
+	}
+	return fmt.Sprintf("there is\n%s\nand batch %d has\n%s", got, w.acked, want)
 }
 
 // wait is what the store calls where it waits for its background.
