@@ -181,3 +181,6 @@ func Line(f Map) string {
 
 // Has says that there is a queue.
 func (s *Server) Has(queue string) bool { return s.exists(queue) }
+
+// HasShares says that a queue has them.
+func (s *Server) HasShares(queue string) bool { return s.settings(queue).shareBy != none }

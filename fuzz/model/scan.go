@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -29,7 +30,7 @@ func scan(s *Server, c call) any {
 		case word == "MATCH":
 			match = c.words[at+1]
 		case word == "TYPE" && !hashed:
-			kind = strings.ToLower(c.words[at+1])
+			kind = cmp.Or(strings.ToLower(c.words[at+1]), isNone)
 		default:
 			return Err("ERR")
 		}

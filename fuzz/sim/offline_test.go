@@ -155,7 +155,7 @@ func (o *offline) lines(b []byte, want *model.Server) (lines []string) {
 			delete(f, "id")
 			delete(f, "counters")
 		case "share":
-			if f["queue"] = queue; o.over(f["until"]) {
+			if f["queue"] = queue; o.over(f["until"]) || !want.HasShares(queue) { // which Work deletes later
 				delete(f, "until")
 				delete(f, "consumer")
 			}

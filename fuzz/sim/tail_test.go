@@ -10,10 +10,10 @@ import (
 // it comes, and once when it goes. One that is done is told again only if it moves.
 type tail struct {
 	packets map[int64]bool
-	unknown bool // it looks anew: of events that were left out, another queue, or an id by LSET
+	unknown bool // it has to look anew: events were left out, the queue is another one, or LSET gave an id
 }
 
-// tailAll begins to tail all queues of database 0, with the first request behind a start.
+// tailAll begins to tail all queues of database 0, with the first request after a start.
 func (w *world) tailAll(tx *broker.Tx) {
 	if w.tails != nil {
 		return
@@ -43,7 +43,8 @@ func (w *world) hear(events []broker.Event) {
 				w.Fatalf("packet %d comes to %s a second time", id, e.Queue)
 			}
 			t.packets[id] = true
-		case e.Kind == broker.EventMoved && e.To == "" && w.model.Holds("0" + e.Queue)[id]: // else to the queue without a name
+		case e.Kind == broker.EventMoved && e.To == "": // to another priority, or to the queue with the empty name
+			t.unknown = t.unknown || !w.model.Holds("0" + e.Queue)[id]
 		case e.Kind == broker.EventMoved, goes[e.Kind]:
 			delete(t.packets, id)
 		case !t.packets[id] && !t.unknown:
