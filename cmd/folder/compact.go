@@ -22,7 +22,7 @@ type Compact struct {
 }
 
 func (c *Compact) Help() string {
-	return `Writes the tables anew without what was popped or has expired, and gives the space back to the file system. A running server does the same bit by bit. Queues that were dropped shortly before the server stopped go when it has run again. What has expired stays while a claimed packet is among it. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
+	return `Writes the tables anew without what was popped or has expired, and gives the space back to the file system. A running server does the same bit by bit. Queues that were dropped shortly before the server stopped go when it has run again. Where a claimed packet has expired, all that has expired stays. Ctrl-C and kill -9 do no harm at any moment: the folder stays sound and keeps its packets.
 
 Examples:
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// repliesFile holds commands with the replies that Redis and Holdfast give: netproto/resp holds
-// both to them, and says how they are written.
+// repliesFile holds commands with the replies that Redis and Holdfast give: netproto/resp compares
+// both with them, and says how they are written.
 const repliesFile = "../../netproto/resp/testdata/replies.txt"
 
 // player plays a script of that file to a model.

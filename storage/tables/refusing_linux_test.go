@@ -85,7 +85,7 @@ func refusingDisk(t *testing.T) (dir string, again func()) {
 
 // A call that fails is not a disk that fails: of a write that the disk refuses only a sync tells.
 func TestSystemATableThatTheDiskRefusesInPartIsNotMade(t *testing.T) {
-	for range 40 { // two of three refuse a folder, or what a table never takes
+	for range 40 { // most refuse a folder, or what a table never takes
 		if made, refused := buildRefused(t); made > 0 && refused > 0 {
 			return
 		}

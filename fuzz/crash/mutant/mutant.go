@@ -286,7 +286,7 @@ func ackBeforeCommit(s *store) {
 
 // lastRecordDropped leaves out the last packet operation of every eighth batch. The control record
 // would show that at the next start, too. So its check is off here and in other faults, and the
-// clients' ledger must find them.
+// model must find them.
 func lastRecordDropped(s *store) {
 	s.unchecked = true
 	n := 0
