@@ -156,6 +156,27 @@ func TestASubscriberGetsTheBestOfTwoQueuesThatChangeTogether(t *testing.T) {
 	}
 }
 
+func TestASubscriberOfTwoQueuesGetsTheirBestInTurns(t *testing.T) {
+	h := newHarness(t)
+	defer h.close()
+	got := &inbox{}
+	h.subscribe(h.b.Attach(got, groups), 3, "a", "b")
+	err := atomicCall(h.b, func(tx *broker.Tx) (err error) {
+		for i, queue := range []string{"a", "b", "a", "b"} {
+			p := broker.PushRequest{Queue: []byte(queue), Priority: uint32(9 - i), Key: []byte(fmt.Sprint(i)), Payload: []byte(fmt.Sprint(i))}
+			err = errors.Join(err, pushError(tx.Push(p)))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.barrier()
+	if got := fmt.Sprint(got.got); got != "[[3] [2] [1]]" {
+		t.Fatalf("it got %s, want 3, 2 and 1", got)
+	}
+}
+
 func TestPopsThatEmptyListsWhichExpireFitIntoABatch(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()

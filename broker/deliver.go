@@ -80,6 +80,7 @@ func (m *Machine) deliver(w *waiters) {
 		m.endDrained(w)
 		return
 	}
+	tried := (*queue)(nil) // it may have come to nothing, as who is first there wants something else
 	for parked := (*Conn)(nil); w.queue != nil && !m.isOver(w.queue) && !w.queue.isPausedOut(); {
 		if m.settledEnough() {
 			m.mark(w)
@@ -106,17 +107,36 @@ func (m *Machine) deliver(w *waiters) {
 			}
 		case m.pauseIfBehind(c):
 		default:
-			if q := m.bestQueue(c); q != nil && q != w.queue && q.waiters.marked { // it gets the best of all, in its turn
-				q.waiters.marked = false
+			if q := m.better(w, c); q != nil && q != tried {
+				if q.waiters.busy { // which goes on there
+					m.mark(w)
+					return
+				}
+				q.waiters.marked, w.busy, tried = false, true, q
 				m.deliver(q.waiters)
+				w.busy = false
 				continue
 			}
 			m.give(w.queue, c)
+			tried = nil
 		}
 	}
 	if w.filtered > 0 && w.queue != nil {
 		m.ix.ClearChanged(w.queue.ix)
 	}
+}
+
+// better returns the queue that has the best packet for a subscriber, if that is not the one of w,
+// and those who wait there have yet to get what is in it. Then it is their turn first.
+func (m *Machine) better(w *waiters, c *Conn) *queue {
+	if c.queues < 2 {
+		return nil
+	}
+	q := m.bestQueue(c)
+	if q == nil || q == w.queue || !q.waiters.marked && !q.waiters.busy {
+		return nil
+	}
+	return q
 }
 
 // give makes a delivery from q to a subscriber, unless all that it selects is damaged, or it passes

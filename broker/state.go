@@ -240,6 +240,7 @@ type waiters struct {
 	lists    [2]index.WaitListID // by role: pushes that wait for room, and those who take packets
 	filtered int32               // of these, those with a filter
 	marked   bool                // listed in Machine.dirty
+	busy     bool                // deliver goes on here when it is done with a better queue
 	queue    *queue              // that has the name; nil: none
 }
 
