@@ -19,7 +19,6 @@ func (s *Server) popFrom(name, end string, n int) (list []*packet, no any) {
 	if no := s.takes(); no != nil {
 		return nil, no
 	}
-	s.touch(name)
 	return list, nil
 }
 

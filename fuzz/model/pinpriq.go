@@ -100,7 +100,6 @@ func (s *Server) selected(queue string) []*packet {
 // takeAll takes packets for good, and shows them.
 func (s *Server) takeAll(list []*packet) any {
 	for _, p := range list {
-		s.touch(p.queue)
 		s.pop(p)
 	}
 	s.emptied()

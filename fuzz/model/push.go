@@ -269,6 +269,7 @@ func qpop(s *Server, c call) any {
 // pop takes a packet for good.
 func (s *Server) pop(p *packet) {
 	s.queues[p.queue].take(s.queues[p.queue].shareOf(p), s.steady*milli)
+	s.touch(p.queue)
 	s.remove(p)
 	s.count(p.queue, popped)
 }

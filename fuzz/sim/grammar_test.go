@@ -43,6 +43,9 @@ func (w *world) byRow(c *client, name string) []string {
 	if w.chance(80) {
 		d.spoil()
 	}
+	for _, word := range d.words { // somebody may push it
+		w.drawn[word] = true
+	}
 	return d.words
 }
 
@@ -119,8 +122,7 @@ func (d *drawing) options() {
 }
 
 // value draws what a word stands for.
-func (d *drawing) value(word string) (v string) {
-	defer func() { d.drawn[v] = true }() // somebody may push it
+func (d *drawing) value(word string) string {
 	if word == strings.ToUpper(word) {
 		return word
 	}
