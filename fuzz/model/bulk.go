@@ -62,6 +62,16 @@ func inSlices(s *Server, c call) any {
 	return b.done
 }
 
+// endBulk ends what a client does in slices. It returns how many packets that has changed.
+func (s *Server) endBulk(client string) (done int64) {
+	o := s.conns[client]
+	if o.bulk != nil {
+		done = o.bulk.done
+	}
+	o.bulk = nil
+	return done
+}
+
 // pick is what the next slice changes: no more than COUNT asks for, though some may be gone then.
 func (s *Server) pick(c call, b *bulk, of sweep, most int64) (picked []*packet) {
 	list := s.in(c.name, b.states[0])

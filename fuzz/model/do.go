@@ -260,7 +260,7 @@ func (s *Server) carryOut(c call) (reply any) {
 	case !c.has("SHARE"):
 		return r.do(s, c)
 	case !s.exists(c.name) && Sliced(words):
-		return OneOf{int64(0), Err("ERR")}
+		return OneOf{s.endBulk(c.conn), Err("ERR")}
 	case !s.exists(c.name): // it may be known that it was there
 		return OneOf{r.do(s, c), Err("ERR")}
 	case s.queues[c.name].shareBy == none:
