@@ -208,7 +208,7 @@ func lset(s *Server, c call) any {
 	switch more := fresh.size() - p.size(); {
 	case more > 0 && s.settings(c.name).over(0, more):
 		return Err("ERR")
-	case more > 0 && s.settings(c.name).over(0, bytes):
+	case more > 0 && (s.settings(c.name).over(0, bytes) || s.firstToPush(c.name) != nil):
 		return Err("FULL")
 	}
 	s.touch(c.name)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 )
@@ -177,13 +178,13 @@ func (q *settings) set(name, value string) {
 	case "dead-letter":
 		q.deadLetter = value
 	case "share-by":
-		q.shareBy = value
+		q.shareBy = cmp.Or(value, none)
 	case "rate":
-		q.rate = value
-		gapOf(value)
+		q.rate = cmp.Or(value, none)
+		gapOf(q.rate)
 	case "share-rate":
-		q.shareRate = value
-		gapOf(value)
+		q.shareRate = cmp.Or(value, none)
+		gapOf(q.shareRate)
 	case "rate-burst":
 		q.rateBurst = n
 	case "max-claimed":

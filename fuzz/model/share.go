@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"maps"
 )
 
@@ -109,6 +110,7 @@ func qshare(s *Server, c call) any {
 	}
 	rate, rated := c.options["RATE"]
 	if rated {
+		rate = cmp.Or(rate, none)
 		gapOf(rate)
 	}
 	if no := s.stores(); no != nil {
