@@ -242,6 +242,9 @@ func TestNarrowRules(t *testing.T) {
 				narrow = slices.Insert(narrow, 0, b.push(1, "a", 0))
 			}
 			b.narrowIs(Newest, narrow...)
+			if err := b.Check(); err != nil {
+				b.t.Fatal(err)
+			}
 			b.popIs(wide...)
 		},
 		"a selection that takes wide packets takes a group in one order": func(b *bench) {

@@ -103,7 +103,7 @@ func groupBugs() []Bug {
 			"id != except && !(narrow && x.lanes.At(uint32(e.lane)).wide) {", "id != except {"},
 		{"of a large group the narrow packets come first", "../index/groups.go", "",
 			"next.Done() || !w.wide.Done() && Newest.Earlier(w.wide.Place(), next.Place()) {", "next.Done() {"},
-		{"a large group ends while wide packets are in it", "../index/groups.go", "index TestLargeGroupsAreInStrictOrderAsTheModelSays",
+		{"a large group ends while wide packets are in it", "../index/groups.go", "index TestNarrowRules",
 			"if l.narrow.Count+l.wide.Count == 0 {", "if l.narrow.Count == 0 {"},
 		{"a score that grows costs a packet its tags", "../broker/priority.go", "",
 			" && p.TagBytes == 0", ""},
