@@ -535,12 +535,12 @@ func (m *classModel) hangUp(t *rapid.T) {
 func (m *classModel) tick() {
 	m.pass(time.Millisecond)
 	m.barrier()
-	m.endFills()
 	for _, p := range m.packets {
 		if p.due != 0 && p.due <= m.now.Load() {
 			p.due = 0
 		}
 	}
+	m.endFills()
 	for _, queue := range classQueues {
 		m.deliver(queue)
 	}

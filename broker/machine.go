@@ -235,7 +235,7 @@ func (m *Machine) Next() int64 {
 // for long, and may as well end a little later.
 func (tx *Tx) advance() {
 	m := tx.m
-	m.endWaits()
+	defer m.endWaits() // last, as who fills a batch gets what is ready now
 	if m.stuck {
 		return
 	}
