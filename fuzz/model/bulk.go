@@ -75,6 +75,9 @@ func (s *Server) endBulk(client string) (done int64) {
 // pick is what the next slice changes: no more than COUNT asks for, though some may be gone then.
 func (s *Server) pick(c call, b *bulk, of sweep, most int64) (picked []*packet) {
 	list := s.in(c.name, b.states[0])
+	if b.states[0] == ready { // what is passed over costs nothing
+		list = slices.DeleteFunc(list, func(p *packet) bool { return p.prio != 0 && !s.accepts(c, p) })
+	}
 	if b.last != nil {
 		list = slices.DeleteFunc(list, func(p *packet) bool { return inOrder(p, b.last) <= 0 })
 	} else {

@@ -174,6 +174,7 @@ func (s *Server) Spent(time int64) {
 			t, there := q.live[share]
 			if !there && (o.rate != none || o.rest > 0) {
 				t, there = q.comes(share), true
+				t.at = 1 // as all that a start finds
 			}
 			if o.rate != none {
 				t.gate = gate{}

@@ -279,6 +279,11 @@ func (w *world) ahead() {
 	if w.flooded || w.skew != 0 {
 		return
 	}
+	for _, c := range w.all() {
+		if slices.ContainsFunc(c.sent, func(words []string) bool { return words[0] == "LRANGE" }) { // its reply would leave in parts
+			return
+		}
+	}
 	w.flooded = true
 	words := []string{"QMPUSH", queues[0], "600"}
 	for i := range 600 {
