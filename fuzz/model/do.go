@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ type call struct {
 	filters []filter          // of a take
 	exec    bool              // it is one of a transaction
 	again   string            // what happened to this queue has it made again
+	filled  bool              // its time to fill a batch is over
 }
 
 // rules are those of all commands but the ones of transactions.
@@ -245,7 +247,7 @@ func (s *Server) carryOut(c call) (reply any) {
 		}
 		c.parse(from)
 	}
-	if is := s.kind(c.name); r.kind != "" && is != isNone && is != r.kind {
+	if is := s.kind(cmp.Or(c.again, c.name)); r.kind != "" && is != isNone && is != r.kind {
 		return OneOf{Err("WRONGTYPE"), Err("ERR")} // an argument may be wrong, too
 	}
 	if q := s.queues[c.name]; q != nil && q.shareBy != none && slices.Contains(places, words[0]) {

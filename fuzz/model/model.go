@@ -25,6 +25,7 @@
 //	strict.go  packets of a key one after the other
 //	bound.go   queues that are full or closed
 //	filter.go  tags, and who takes only some
+//	fill.go    who waits for a whole batch
 //	answer.go  those about claims, and about packets by their ids
 //	bulk.go    those about many packets, and about one by its id
 //	manage.go  those about queues

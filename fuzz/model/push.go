@@ -165,6 +165,9 @@ func (s *Server) taken(c call) (list []*packet, no any) {
 	if c.again != "" {
 		names = []string{c.again}
 	}
+	if c.has("FILL") && len(s.queuesOf(c)) > 1 {
+		return nil, Err("ERR")
+	}
 	for _, name := range s.queuesOf(c) {
 		if is := s.kind(name); len(c.filters) > 0 && is != isNone && is != isList {
 			return nil, Err("WRONGTYPE")
@@ -204,6 +207,9 @@ func (s *Server) takenFrom(name string, c call) (list []*packet, no any) {
 	list = s.selects(name, choice{most: most, newest: c.has("NEWEST"), claims: claims, accepts: func(p *packet) bool { return s.accepts(c, p) }})
 	if len(list) == 0 {
 		return nil, nil
+	}
+	if s.fills(c, list) {
+		return nil, s.awaitBatch(c)
 	}
 	if no := s.takes(); no != nil {
 		return nil, no

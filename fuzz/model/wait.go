@@ -19,6 +19,11 @@ type waiting struct {
 	push  bool
 	since int64 // who waits longer has less
 	until int64 // on the steady clock; 0: without end
+
+	// Of a take that fills a batch: what until is without that, and its line.
+	fills  bool // it has found something, and until is when it takes less
+	blocks int64
+	line   string
 }
 
 // park has a command wait for some queues, for so many milliseconds, 0 without end. In a
@@ -30,10 +35,13 @@ func (s *Server) park(c call, names []string, push bool, ms int64) any {
 		return nil
 	case c.again == "":
 		s.waits++
-		o.wait = &waiting{words: c.words, names: names, push: push, since: s.waits}
+		o.wait = &waiting{words: c.words, names: names, push: push, since: s.waits, line: c.line()}
 		if ms > 0 {
 			o.wait.until = s.steady + ms
 		}
+		o.wait.blocks = o.wait.until
+	case o.wait.fills:
+		return s.waitOn(o)
 	}
 	return Waits{}
 }
@@ -62,12 +70,19 @@ func (s *Server) Again(client, queue string) (reply any, err error) {
 		return nil, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.conns)) {
+		if s.finished(queue) { // all are told so, in any order
+			break
+		}
 		if k := s.conns[name].wait; k != nil && k.since < w.since && k.push == w.push && slices.Contains(k.names, queue) && s.served(name, queue) {
 			return nil, fmt.Errorf("%.60q of %s is served, and %.60q of %s has waited longer", w.words, client, k.words, name)
 		}
 	}
-	if reply = s.carryOut(call{conn: client, words: w.words, again: queue}); reply != (Waits{}) {
+	first := s.filler(w.line)
+	reply = s.carryOut(call{conn: client, words: w.words, again: queue, filled: w.fills && w.until <= s.steady})
+	if reply != (Waits{}) {
 		o.wait = nil
+	} else if o.wait.fills && !w.fills && first != nil {
+		return nil, fmt.Errorf("%.60q of %s fills, and another one of its line does", w.words, client)
 	}
 	return reply, nil
 }
@@ -83,6 +98,9 @@ func (s *Server) served(client, queue string) bool {
 		return false
 	}
 	reply := c.carryOut(call{conn: client, words: w.words, again: queue})
+	if list, is := reply.([]any); reply == nil || is && len(list) == 0 { // nothing is there, and it fills until then
+		return false
+	}
 	return reply != (Waits{}) && (took(reply) || reply == Err("CLOSED")) // who is refused is told so later
 }
 
@@ -112,6 +130,9 @@ func (s *Server) Neglected() string {
 		for _, queue := range w.names {
 			if (!w.push || s.firstToPush(queue) == w) && s.served(name, queue) {
 				return fmt.Sprintf("%.60q of %s, for which there is something in %s", w.words, name, queue[1:])
+			}
+			if w.line != "" && s.filler(w.line) == nil && s.Clone().begins(name, queue) {
+				return fmt.Sprintf("%.60q of %s, which should fill from %s", w.words, name, queue[1:])
 			}
 		}
 	}

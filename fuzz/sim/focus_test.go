@@ -19,18 +19,18 @@ type theme struct {
 
 // themes are all of them. What is found in products of two features needs both of them often.
 var themes = []theme{
-	{commands: "QPUSH QCLAIM QCLAIM QACK QACK QNACK QEXTEND QPROGRESS QCANCEL QLIST", options: "COUNT LEASE CONSUMER DELAY AT DEAD UNCOUNTED REASON",
+	{commands: "QPUSH QCLAIM QCLAIM QACK QACK QNACK QEXTEND QPROGRESS QCANCEL QLIST", options: "COUNT FILL LEASE CONSUMER DELAY AT DEAD UNCOUNTED REASON",
 		settings: []string{"lease 50 2000 60000", "max-attempts 0 1 2 3", "retain 0 2000 3600000 3600000"}},
 	{commands: "QPUSH QCLAIM QNACK QNACK QREDRIVE QREDRIVE QHARVEST QMOVE QSHOW QLIST", options: "COUNT DEAD TO STATE DRYRUN OLDER REASON",
 		settings: []string{"max-attempts 1 2", "dead-letter graves graves q2", "retain-dead 0 2000 3600000", "retain 0 2000 3600000"}},
 	{commands: "QPUSH QPUSH QMPUSH QMOVE QCLAIM QNACK LSET QSTAT", options: "PRIO TTL DELAY BLOCK COUNT",
 		settings: []string{"bound 1 2 3 10", "bound-bytes 0 4000 9500", "full reject drop drop block", "retain-dead 0 2000"}, waits: true},
-	{commands: "QPUSH QCLAIM QCLAIM QCLAIM BLPOP BLMOVE QPAUSE QACK RENAME", options: "BLOCK OR FILTER MATCH GROUP KEY NEWEST OLDEST TAG", waits: true},
+	{commands: "QPUSH QCLAIM QCLAIM QCLAIM BLPOP BLMOVE QPAUSE QACK RENAME", options: "BLOCK COUNT FILL OR FILTER MATCH GROUP KEY NEWEST OLDEST TAG", waits: true},
 	{commands: "QPUSH QPUSH QPUSH QCLAIM QDEL QCANCEL QMOVE QPRIO QSHOW", options: "UNIQUE UNIQUE WINDOW UNTIL REPLACE TELL TTL DELAY",
 		settings: []string{"max-attempts 1 2", "dead-letter graves q2"}},
 	{commands: "QPUSH QPUSH QCLAIM QCLAIM QNACK QSHARES QSHARE QPEEK QSET", options: "KEY TAG COUNT WEIGHT", rules: true,
 		settings: []string{"share-by key key tag:kind no", "strict yes yes no", "share-max-claimed 0 1 2", "on-dead go-on hold"}},
-	{commands: "QPUSH QPUSH QCLAIM QCLAIM QACK QSHARE QPEEK QSHARES QSTAT", options: "KEY COUNT MAX-CLAIMED", rules: true,
+	{commands: "QPUSH QPUSH QCLAIM QCLAIM QACK QSHARE QPEEK QSHARES QSTAT", options: "KEY COUNT FILL MAX-CLAIMED", rules: true,
 		settings: []string{"share-by key", "rate no 2/1s 1/4s 2/1m", "share-rate no 2/1s 1/4s 1/20s", "rate-burst 0 1 2 5", "max-claimed 0 1 2", "share-max-claimed 0 1"}},
 	{commands: "LPUSH RPUSH RPUSH LREM LREM LTRIM LINSERT LSET LPOS LRANGE LMOVE LMPOP QPUSH", options: "PRIO COUNT", few: true,
 		settings: []string{"bound 0 5 10", "full reject drop"}},

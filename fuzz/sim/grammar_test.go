@@ -105,7 +105,7 @@ func (d *drawing) options() {
 	has := map[*words.Option]bool{}
 	for _, o := range d.row.Options() {
 		of := 4
-		if o.Needs != nil {
+		if o.Needs != nil || d.swarm.theme.waits { // waits are long where they meet few options
 			of = 2
 		}
 		if bad := d.chance(300); !d.swarm.options[o.Word] || !d.chance(of) || !bad && (o.Needs != nil && !has[o.Needs] || chosen&o.Choice != 0) {

@@ -75,8 +75,8 @@ func (w *world) drawSwarm() {
 	}
 }
 
-// unruled are options that the model has no rule for, and those that only seeds with rules have.
+// unruled are options that the model has no rule for, and those that only some seeds have:
+// seeds with rules, and FILL those of some themes.
 var unruled = map[string]bool{
-	"FILL": true, "SHARE": true,
-	"HOLD": true, "COST": true, "RATE": true, "FORCE": true, "CURSOR": true, "AFTER": true,
+	"FILL": true, "SHARE": true, "HOLD": true, "COST": true, "RATE": true, "FORCE": true, "CURSOR": true, "AFTER": true,
 }
