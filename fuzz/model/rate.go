@@ -116,7 +116,7 @@ func (s *Server) KeptShare(queue, name string, due, rest int64) {
 // Unkept says what is written wrongly of what a start has to know, "" if nothing is.
 func (s *Server) Unkept() string {
 	now := s.steady * milli
-	lacks := func(g gate, k kept) bool { return g.gap >= slow && g.due > now && k.steady != up(g.due) }
+	lacks := func(g gate, k kept) bool { return g.gap >= slow && g.due > now+early && k.steady != up(g.due) }
 	for name, q := range s.queues {
 		switch {
 		case !q.own:

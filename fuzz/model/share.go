@@ -91,6 +91,10 @@ func (q *queue) endRests() {
 	for name, o := range q.shares {
 		o.rest, o.by = 0, ""
 		q.keep(name, o)
+		if k, written := q.keeps.rests[name]; written {
+			k.steady = 0 // Work writes that later: until then a start may find it
+			q.keeps.rests[name] = k
+		}
 	}
 }
 

@@ -74,6 +74,7 @@ func (s *session) Again(tx *broker.Tx, queue []byte) {
 
 func (s *session) Close(tx *broker.Tx) {
 	s.w.model.Gone(s.c.name)
+	s.w.closed = s.w.turns
 	s.Session.(netproto.Closer).Close(tx)
 }
 

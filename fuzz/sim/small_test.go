@@ -185,6 +185,7 @@ func (v *visit) Deliver(packets []broker.Packet) {
 func (v *visit) Close(*broker.Tx) {
 	w, c := v.w, v.c
 	w.model.Gone(c.name)
+	w.closed = w.turns
 	unfinished := v.part != 0 && w.turnSteady-v.part >= netproto.DefaultFrameTimeout.Milliseconds()
 	binary := c.fresh && len(c.sent) > 0 && c.sent[0][0] == "bad"
 	if w.turning && !w.dead && !v.ends && !c.hungUp && !c.stalls && !unfinished && !binary {
