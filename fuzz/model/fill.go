@@ -9,8 +9,8 @@ func (c call) line() string {
 	if !c.has("FILL") {
 		return ""
 	}
-	share, given := c.options["SHARE"]
-	return fmt.Sprintf("%q %d %d %q %v %v %d", c.name, c.number("COUNT", 0), c.number("FILL", 0), share, given, c.filters, c.number("ANY", int64(len(c.filters))))
+	match := c.number("ANY", int64(len(c.filters)))
+	return fmt.Sprint(c.name, c.number("COUNT", 0), c.number("FILL", 0), c.has("SHARE"), []byte(c.options["SHARE"]), c.filters, match)
 }
 
 // fills says that a command waits for more than there is.
@@ -45,11 +45,9 @@ func (s *Server) waitOn(o *conn) any {
 
 // begins says that a client would fill, if its command were made again.
 func (s *Server) begins(client, queue string) bool {
-	w := s.conns[client].wait
-	if s.kind(queue) != isList {
-		return false
+	if s.kind(queue) == isList {
+		s.carryOut(call{conn: client, words: s.conns[client].wait.words, again: queue})
 	}
-	s.carryOut(call{conn: client, words: w.words, again: queue})
 	return s.conns[client].wait.fills
 }
 

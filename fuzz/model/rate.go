@@ -57,10 +57,11 @@ func (g *gate) follow(rate string, burst, now int64) {
 	if *g == was || g.due <= now {
 		return
 	}
+	ahead := float64(g.due - now)
 	if was.gap > 0 {
-		g.due = now + int64(float64(g.due-now)/float64(was.gap)*float64(g.gap))
+		ahead = ahead / float64(was.gap) * float64(g.gap)
 	}
-	g.due = min(g.due, now+g.burst*g.gap)
+	g.due = now + int64(min(ahead, float64(g.burst*g.gap)))
 }
 
 // spend has it let one pass at a moment, and none before.
